@@ -1,0 +1,215 @@
+"""The settings: one frozen value whose fields carry all there is to know of each key.
+
+`Config` holds what is in force, in base units (seconds, bytes). The metadata of each field says how its text is read,
+how it is documented, and whether a resume may change it: options, environment, files and the README's table are all
+made from it. How one value is read is `config_values`, where settings come from is `surfaces.settings`, what is frozen
+in a crawl directory is `state`.
+"""
+
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+import msgspec
+
+from crawlkit.config_values import (
+    KIB,
+    Change,
+    ScopeMode,
+    Setting,
+    ValueKind,
+    format_value,
+    parse_duration,
+    parse_resolve,
+    parse_size,
+    read_value,
+    shown,
+)
+from crawlkit.errors import ConfigError
+
+__all__ = [
+    "KIB",
+    "SETTINGS",
+    "USER_AGENT",
+    "VERSION",
+    "Change",
+    "Config",
+    "ScopeMode",
+    "Setting",
+    "ValueKind",
+    "find_setting",
+    "format_value",
+    "parse_duration",
+    "parse_resolve",
+    "parse_size",
+    "read_value",
+    "settings_hash",
+    "to_toml",
+    "to_values",
+]
+
+VERSION = "0.1.0"
+USER_AGENT = f"crawlkit/{VERSION} (+https://pypi.org/project/crawlkit/)"
+
+
+def _setting(default: Any, kind: ValueKind, change: Change, help: str, *, least: float = 0, short: str | None = None) -> Any:
+    metadata = {"kind": kind, "change": change, "help": help, "least": least, "short": short}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The settings in force. Durations in seconds, sizes in bytes, None for no limit.
+
+    Making one checks every value, with the rules of `read_value`: ConfigError says which cannot be.
+    """
+
+    workers: int = _setting(16, ValueKind.COUNT, Change.FREE, "Most fetches in flight at once.", least=1, short="w")
+    timeout: float = _setting(
+        10.0, ValueKind.DURATION, Change.FREE, "For one whole request: connect to last byte.", least=0.001, short="t"
+    )
+    scope: ScopeMode = _setting(  # noqa: RUF009  (a field specifier, as for the others)
+        ScopeMode.HOST, ValueKind.SCOPE, Change.FIXED, "What is in scope, from the seeds: host, domain, prefix or any."
+    )
+    include: tuple[str, ...] = _setting(
+        (), ValueKind.PATTERNS, Change.FIXED, "A URL is in only if some include matches; searched in the normal form."
+    )
+    exclude: tuple[str, ...] = _setting((), ValueKind.PATTERNS, Change.FIXED, "A URL is out if an exclude matches.")
+    max_depth: int | None = _setting(None, ValueKind.COUNT, Change.RAISE, "Most links between a seed and a page.")
+    max_pages: int | None = _setting(None, ValueKind.COUNT, Change.RAISE, "Most pages of the whole crawl.", least=1)
+    max_pages_per_host: int | None = _setting(None, ValueKind.COUNT, Change.RAISE, "Most pages of one host.", least=1)
+    max_time: float | None = _setting(
+        None, ValueKind.DURATION, Change.RAISE, "Most time spent crawling, over all resumes.", least=0.001
+    )
+    max_body: int = _setting(
+        10 * KIB * KIB,
+        ValueKind.SIZE,
+        Change.FIXED,
+        "Cap on decoded bytes of one body; what is cut is marked.",
+        least=1,
+    )
+    delay: float = _setting(1.0, ValueKind.DURATION, Change.FREE, "The gap between requests to one host.")
+    host_concurrency: int = _setting(1, ValueKind.COUNT, Change.FREE, "Most requests in flight to one host.", least=1)
+    robots: bool = _setting(True, ValueKind.SWITCH, Change.FIXED, "Obey robots.txt.")
+    user_agent: str = _setting(
+        USER_AGENT, ValueKind.TEXT, Change.FIXED, "Sent with each request; its product token is matched in robots.txt."
+    )
+    retries: int = _setting(
+        3, ValueKind.COUNT, Change.FREE, "For failures that may pass: timeouts, connection errors, 429, 5xx."
+    )
+    checkpoint_interval: float = _setting(
+        1.0, ValueKind.DURATION, Change.FREE, "How often what has settled is written, as one synced batch.", least=0.001
+    )
+    resolve: tuple[str, ...] = _setting(
+        (), ValueKind.RESOLVES, Change.FIXED, "Connect to this address for host names that match."
+    )
+
+    def __post_init__(self) -> None:
+        for setting in SETTINGS.values():
+            object.__setattr__(self, setting.key, read_value(setting, getattr(self, setting.key)))
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, object]) -> Self:
+        """Return the settings that `values` give, the rest at their defaults; values as `read_value` takes them.
+
+        Raises:
+            ConfigError: a key is unknown or given twice (`max-depth` and `max_depth`), or a value cannot be.
+        """
+        named: dict[str, Any] = {}
+        for key, raw in values.items():
+            setting = find_setting(key)
+            if setting.key in named:
+                raise ConfigError(f"{setting.key}: given twice")
+            named[setting.key] = read_value(setting, raw)
+        return cls(**named)
+
+    def product_token(self) -> str:
+        """Return the user agent's product token, as robots.txt names it (RFC 9309 section 2.2.1)."""
+        match = re.match(r"[A-Za-z_-]+", self.user_agent)
+        return match.group() if match else "crawlkit"
+
+
+SETTINGS: Mapping[str, Setting] = {f.name: Setting(key=f.name, default=f.default, **f.metadata) for f in fields(Config)}
+"""Every key, in the order of the documentation."""
+
+
+def find_setting(key: str) -> Setting:
+    """Return the setting `key` (`-` and `_` alike); ConfigError names the nearest known one."""
+    name = key.strip().lower().replace("-", "_")
+    if name in SETTINGS:
+        return SETTINGS[name]
+    near = difflib.get_close_matches(name, SETTINGS, n=1, cutoff=0.0)
+    raise ConfigError(f"unknown setting {shown(key)}; the nearest known one is {near[0]!r} (crawlkit config show lists all)")
+
+
+def changed_config(config: Config, changes: Mapping[str, object]) -> Config:
+    """Return the settings of a crawl that is resumed with `changes`; ConfigError for one that its report rests on.
+
+    How the work is done may change freely; a limit may be raised or lifted, not lowered; the rest is refused.
+    """
+    read = {key: read_value(find_setting(key), raw) for key, raw in changes.items()}
+    for key, value in read.items():
+        before = getattr(config, key)
+        match SETTINGS[key].change:
+            case Change.FREE:
+                continue
+            case Change.RAISE if value is None or (before is not None and value >= before):
+                continue
+            case Change.RAISE:
+                raise ConfigError(f"{key}: this limit was {shown(before)} when the crawl began and may only be raised")
+            case Change.FIXED if value == before:
+                continue
+            case Change.FIXED:
+                raise ConfigError(f"{key}: frozen when the crawl began; for another value start another crawl")
+    return Config.from_values({**to_values(config), **read})
+
+
+def to_values(config: Config) -> dict[str, Any]:
+    """Return every key with its value in base units, as JSON holds it: for storage, and read back by `from_values`."""
+    return {key: _plain(getattr(config, key)) for key in SETTINGS}
+
+
+def settings_hash(config: Config) -> str:
+    """Return `sha256:...` over the settings that decide what the report holds.
+
+    Settings that a resume may change freely (workers, delay and their like) are left out, so that the same crawl done
+    by more workers has the same hash.
+    """
+    decisive = {key: _plain(getattr(config, key)) for key, s in SETTINGS.items() if s.change is not Change.FREE}
+    return f"sha256:{hashlib.sha256(msgspec.json.encode(decisive, order='sorted')).hexdigest()}"
+
+
+def to_toml(config: Config) -> str:
+    """Return the settings as TOML text for people: every key, what it means, durations and sizes with units.
+
+    `Config.from_values(tomllib.loads(text))` gives the same settings back.
+    """
+    lines = ["# The settings of a crawl. Durations: 500ms, 10s, 2h; sizes: 10MiB; a limit may be none.", ""]
+    for key, setting in SETTINGS.items():
+        lines += [f"# {setting.help}", f"{key} = {_toml_value(setting, getattr(config, key))}", ""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, str) else value
+
+
+def _toml_value(setting: Setting, value: Any) -> str:
+    if isinstance(value, bool | int) and setting.kind is not ValueKind.SIZE:
+        return format_value(setting.kind, value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(_toml_text(item) for item in value)}]"
+    return _toml_text(format_value(setting.kind, value))
+
+
+def _toml_text(text: str) -> str:
+    """Return a TOML string: literal where backslashes would double, else basic (https://toml.io/en/v1.0.0#string)."""
+    if "\\" in text and text.isprintable() and "'" not in text:
+        return f"'{text}'"
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

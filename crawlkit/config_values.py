@@ -1,0 +1,312 @@
+"""How one setting's value is read, checked and shown: from text, from TOML, from Python, all by the same rules.
+
+`read_value` turns what was given into the value in force, or raises a ConfigError of one line that names the key, what
+was expected and what was given. `format_value` is its inverse: what it returns reads back as the same value.
+"""
+
+import difflib
+import ipaddress
+import math
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum, StrEnum
+from typing import Any, assert_never
+
+from crawlkit.errors import ConfigError
+
+KIB = 1024
+
+
+class ScopeMode(StrEnum):
+    """Which URLs belong to the crawl, judged from its seeds."""
+
+    HOST = "host"
+    DOMAIN = "domain"
+    PREFIX = "prefix"
+    ANY = "any"
+
+
+class Change(Enum):
+    """What a resume may do to a setting of a crawl that exists."""
+
+    FREE = "free"  # how the work is done, not what is done
+    RAISE = "raise"  # a limit: may be raised or lifted
+    FIXED = "fixed"  # decides what the report holds
+
+
+class ValueKind(Enum):
+    """How the text of a setting is read; the value is what help texts show for it."""
+
+    COUNT = "N"
+    DURATION = "DUR"
+    SIZE = "SIZE"
+    SWITCH = ""
+    TEXT = "TEXT"
+    SCOPE = "MODE"
+    PATTERNS = "RE"
+    RESOLVES = "GLOB=ADDR[:PORT]"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of one key. `least` is the smallest value allowed."""
+
+    key: str
+    kind: ValueKind
+    change: Change
+    help: str
+    default: Any
+    least: float = 0
+    short: str | None = None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the option may be given more than once."""
+        return self.kind in (ValueKind.PATTERNS, ValueKind.RESOLVES)
+
+    @property
+    def optional(self) -> bool:
+        """Whether the value may be None: a limit that is off by default."""
+        return self.default is None
+
+
+_UNITS_S = {
+    "ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "min": Decimal(60), "h": Decimal(3600),
+    "d": Decimal(86400),
+}  # fmt: skip
+_UNITS_BYTES = {
+    "": 1, "b": 1, "k": KIB, "kib": KIB, "kb": 1000, "m": KIB**2, "mib": KIB**2, "mb": 1000**2,
+    "g": KIB**3, "gib": KIB**3, "gb": 1000**3,
+}  # fmt: skip
+
+MOST_COUNT = 2**53 - 1
+"""The largest count or size: the largest whole number that every JSON reader keeps exact (RFC 8259 section 6)."""
+MOST_DURATION_S = 100 * 365 * 86400.0
+"""The longest duration. Event loops and selectors cannot wait much longer than this; for no limit there is `none`."""
+
+_SWITCHES: Mapping[object, bool] = {
+    "true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False,
+}  # fmt: skip
+_MOST_SHOWN = 120
+
+
+def parse_duration(text: str) -> float:
+    """Return seconds for `500ms`, `10s`, `2h`, `1d` or a plain number of seconds; ValueError otherwise."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower(), re.ASCII)
+    if match is None or (match[2] or "s") not in _UNITS_S:
+        raise ValueError("expected a duration like 500ms, 10s, 5m or 2h")
+    return float(Decimal(match[1]) * _UNITS_S[match[2] or "s"])
+
+
+def parse_size(text: str) -> int:
+    """Return bytes for `10MiB`, `512k` or a plain number, parts of a byte cut off; ValueError otherwise."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower(), re.ASCII)
+    if match is None or match[2] not in _UNITS_BYTES:
+        raise ValueError("expected a size like 512KiB, 10MiB or 1GiB")
+    return int(Decimal(match[1]) * _UNITS_BYTES[match[2]])
+
+
+def parse_resolve(text: str) -> tuple[str, str, int | None]:
+    """Return (glob, IP address without brackets, port or None) of `GLOB=ADDR[:PORT]`; ValueError otherwise."""
+    match = re.fullmatch(r"([!-<>-~]+)=(?:\[([^\[\]]+)\]|([^\[\]:]+))(?::(\d{1,5}))?", text.strip(), re.ASCII)
+    if match is None:
+        raise ValueError("not of this shape")
+    address = ipaddress.IPv6Address(match[2]) if match[2] else ipaddress.IPv4Address(match[3])
+    port = int(match[4]) if match[4] else None
+    if port is not None and not 1 <= port <= 65535:
+        raise ValueError("the port is not between 1 and 65535")
+    return match[1], str(address), port
+
+
+def read_value(setting: Setting, raw: object) -> Any:
+    """Return the value that `raw` gives to `setting`; reading a value once more changes nothing.
+
+    Args:
+        setting: the key's row of the table.
+        raw: text of any origin, or a value of TOML, JSON or Python. Numbers are seconds for durations, bytes for sizes.
+            A switch takes true/false, on/off, yes/no, 1/0; an optional limit `none` or empty text. A repeatable setting
+            takes a list, or text with one item a line.
+
+    Raises:
+        ConfigError: one line with the key, what is expected and what was given.
+    """
+    if raw is None or (isinstance(raw, str) and raw.strip().lower() in ("", "none")):
+        if setting.optional:
+            return None
+        if raw is None:
+            raise _refusal(setting, raw, "a value")
+    return _READERS[setting.kind](setting, raw)
+
+
+def format_value(kind: ValueKind, value: Any) -> str:
+    """Return readable text that `read_value` reads back as `value`: `10s`, `10MiB`, `true`, `none`, one item a line."""
+    if value is None:
+        return "none"
+    match kind:
+        case ValueKind.DURATION:
+            return _format_duration(value)
+        case ValueKind.SIZE:
+            return _format_size(value)
+        case ValueKind.SWITCH:
+            return "true" if value else "false"
+        case ValueKind.PATTERNS | ValueKind.RESOLVES:
+            return "\n".join(value)
+        case ValueKind.COUNT | ValueKind.TEXT | ValueKind.SCOPE:
+            return str(value)
+        case _:
+            assert_never(kind)
+
+
+def shown(raw: object) -> str:
+    """Return `raw` as one line for an error text, cut where it is long."""
+    text = repr(raw)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _refusal(setting: Setting, raw: object, expected: str) -> ConfigError:
+    or_none = ", or none" if setting.optional else ""
+    return ConfigError(f"{setting.key}: expected {expected}{or_none}, not {shown(raw)}")
+
+
+def _read_number(setting: Setting, raw: object) -> int | float:
+    is_duration = setting.kind is ValueKind.DURATION
+    try:
+        value = _duration(raw) if is_duration else _whole(setting.kind, raw)
+    except (ValueError, OverflowError):
+        value = math.nan
+    most = MOST_DURATION_S if is_duration else MOST_COUNT
+    if value > most:
+        raise _refusal(setting, raw, f"at most {format_value(setting.kind, most)}")
+    if not value >= setting.least:  # NaN too
+        raise _refusal(setting, raw, f"{_like(setting.kind)}, {_least(setting)} or more")
+    return value
+
+
+def _duration(raw: object) -> float:
+    if isinstance(raw, str):
+        return parse_duration(raw)
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        return float(raw)
+    raise ValueError
+
+
+def _whole(kind: ValueKind, raw: object) -> int:
+    if isinstance(raw, str):
+        if kind is ValueKind.SIZE:
+            return parse_size(raw)
+        if re.fullmatch(r"\s*\d{1,20}\s*", raw, re.ASCII):
+            return int(raw)
+    elif isinstance(raw, int) and not isinstance(raw, bool):
+        return raw
+    raise ValueError
+
+
+def _like(kind: ValueKind) -> str:
+    if kind is ValueKind.DURATION:
+        return "a duration like 500ms, 10s, 5m or 2h"
+    return "a size like 512KiB, 10MiB or 1GiB" if kind is ValueKind.SIZE else "a whole number"
+
+
+def _least(setting: Setting) -> str:
+    return format_value(setting.kind, setting.least)
+
+
+def _read_switch(setting: Setting, raw: object) -> bool:
+    if isinstance(raw, bool | int | str):
+        name = str(raw).strip().lower()
+        if name in _SWITCHES:
+            return _SWITCHES[name]
+    raise _refusal(setting, raw, "on or off (true/false, yes/no, 1/0)")
+
+
+def _read_text(setting: Setting, raw: object) -> str:
+    # It goes into a header field: anything but printable ASCII would be refused there, or end the field (RFC 9110 5.5).
+    if isinstance(raw, str) and re.fullmatch(r"[!-~]([ -~]*[!-~])?", raw.strip()):
+        return raw.strip()
+    raise _refusal(setting, raw, "one line of printable ASCII text")
+
+
+def _read_scope(setting: Setting, raw: object) -> ScopeMode:
+    modes = [mode.value for mode in ScopeMode]
+    expected = f"{', '.join(modes[:-1])} or {modes[-1]}"
+    if not isinstance(raw, str):
+        raise _refusal(setting, raw, expected)
+    name = raw.strip().lower()
+    if name not in modes:
+        near = difflib.get_close_matches(name, modes, n=1, cutoff=0.0)[0]
+        raise _refusal(setting, raw, f"{expected} (the nearest is {near!r})")
+    return ScopeMode(name)
+
+
+def _items(setting: Setting, raw: object) -> list[str]:
+    items = [line for line in raw.splitlines() if line.strip()] if isinstance(raw, str) else raw
+    if not isinstance(items, list | tuple):
+        raise _refusal(setting, raw, "a list of texts")
+    for item in items:
+        if not isinstance(item, str) or not item.strip() or not _is_unicode(item):
+            raise _refusal(setting, item, "text that is not empty")
+    return list(items)
+
+
+def _is_unicode(text: str) -> bool:
+    # An environment variable that is not UTF-8 arrives as lone surrogates, which cannot be stored.
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _read_patterns(setting: Setting, raw: object) -> tuple[str, ...]:
+    return tuple(_checked_pattern(setting, item) for item in _items(setting, raw))
+
+
+def _read_resolves(setting: Setting, raw: object) -> tuple[str, ...]:
+    return tuple(_checked_resolve(setting, item) for item in _items(setting, raw))
+
+
+def _checked_pattern(setting: Setting, item: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            # `[[:alpha:]]` and its like compile with a FutureWarning and match what nobody means.
+            warnings.simplefilter("error")
+            re.compile(item)
+    except (re.error, OverflowError, RecursionError, Warning) as error:
+        raise _refusal(setting, item, f"a regular expression ({error})") from error
+    return item
+
+
+def _checked_resolve(setting: Setting, item: str) -> str:
+    try:
+        parse_resolve(item)
+    except ValueError as error:
+        expected = f"GLOB=ADDR[:PORT] with an IP address, IPv6 in brackets ({error})"
+        raise _refusal(setting, item, expected) from error
+    return item.strip()
+
+
+_READERS: Mapping[ValueKind, Callable[[Setting, object], Any]] = {
+    ValueKind.COUNT: _read_number,
+    ValueKind.DURATION: _read_number,
+    ValueKind.SIZE: _read_number,
+    ValueKind.SWITCH: _read_switch,
+    ValueKind.TEXT: _read_text,
+    ValueKind.SCOPE: _read_scope,
+    ValueKind.PATTERNS: _read_patterns,
+    ValueKind.RESOLVES: _read_resolves,
+}
+
+
+def _format_duration(value_s: float) -> str:
+    for unit in ("d", "h", "m", "s", "ms"):
+        count = round(Decimal(repr(value_s)) / _UNITS_S[unit])
+        if count and parse_duration(f"{count}{unit}") == value_s:
+            return f"{count}{unit}"
+    return f"{Decimal(repr(value_s)):f}s" if value_s else "0s"
+
+
+def _format_size(value_bytes: float) -> str:
+    count = int(value_bytes)
+    for unit, factor in (("GiB", KIB**3), ("MiB", KIB**2), ("KiB", KIB)):
+        if count and count % factor == 0:
+            return f"{count // factor}{unit}"
+    return f"{count}B"

@@ -1,0 +1,61 @@
+"""Admission: what becomes of a URL that is met. The one door into the frontier.
+
+Text is a URL already (`policy.urls`); here it goes through the recently seen, scope, the seen-set and the depth limit, cheapest
+first. A URL that is known may have been met on a shorter way: then its distances are lowered.
+"""
+
+from collections.abc import Callable
+
+from crawlkit.model import Refusal
+from crawlkit.policy.edges import Edge
+from crawlkit.policy.scope import Scope
+from crawlkit.policy.urls import host_of
+from crawlkit.state.crawl import CrawlState
+from crawlkit.state.hosts import Host
+
+REFUSED_IN_MEMORY = 50_000
+
+
+class Admission:
+    """Meets URLs on behalf of the coordinator; `on_work` is told of hosts that got something to do."""
+
+    def __init__(self, state: CrawlState, scope: Scope, max_depth: int | None, on_work: Callable[[Host], None]) -> None:
+        self._state = state
+        self._scope = scope
+        self._max_depth = max_depth
+        self._on_work = on_work
+        self._refused: dict[str, Refusal] = {}  # by scope only, which is a function of the URL
+
+    def meet(self, edge: Edge, via: str | None) -> None:
+        """Admit, lower or refuse the URL that an edge leads to, met on the page `via`."""
+        url, depth, hops = edge
+        entry = self._state.seen.recent(url)
+        if entry is not None:
+            if depth < entry.depth or hops < entry.hops:
+                host = self._state.hosts.get(host_of(url))
+                self._state.distances.lower(url, host, entry, min(depth, entry.depth), min(hops, entry.hops))
+            return
+        refusal = self._out_of_scope(url)
+        if refusal is not None:
+            self._state.counters.refuse(refusal)
+            return
+        host = self._state.hosts.get(host_of(url))
+        entry = self._state.seen.find(url, host.id)
+        if entry is not None:
+            if depth < entry.depth or hops < entry.hops:
+                self._state.distances.lower(url, host, entry, min(depth, entry.depth), min(hops, entry.hops))
+        elif self._max_depth is not None and depth > self._max_depth:
+            self._state.counters.refuse(Refusal.DEPTH)
+        else:
+            self._state.frontier.add(url, host, depth, hops, via)
+            self._on_work(host)
+
+    def _out_of_scope(self, url: str) -> Refusal | None:
+        refusal = self._refused.get(url)
+        if refusal is None:
+            refusal = self._scope.judge(url).refusal
+            if refusal is not None:
+                if len(self._refused) >= REFUSED_IN_MEMORY:
+                    self._refused.clear()
+                self._refused[url] = refusal
+        return refusal

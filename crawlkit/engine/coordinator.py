@@ -1,0 +1,327 @@
+"""The coordinator: the one owner of crawl state. Synchronous, deterministic, takes `now`.
+
+It never waits and never touches the network: `claim` names the next fetch, `settle` takes in what came of one, `work` does
+a bounded piece of what is owed besides, `freeze` gives the next checkpoint. Whoever drives it (`engine.loop`, a simulation,
+a test) decides when. Between checkpoints nothing it does is durable; a crash goes back to the last one, whole.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import assert_never
+
+from crawlkit.config import Config
+from crawlkit.engine.admission import Admission
+from crawlkit.engine.ending import Ending, settle_reasons
+from crawlkit.engine.robots import Robots, Standing
+from crawlkit.engine.schedule import Schedule
+from crawlkit.errors import StateDamaged
+from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Reason, Record, RobotsJob
+from crawlkit.policy.disposition import Again, Done, dispose, is_transient
+from crawlkit.policy.edges import Edge, admitting_edges
+from crawlkit.policy.records import Place, record_of
+from crawlkit.policy.scope import Scope
+from crawlkit.policy.urls import host_of, origin_of
+from crawlkit.state.codec import QueueRow, SeenEntry, UrlState
+from crawlkit.state.crawl import Checkpoint, CrawlState
+from crawlkit.state.hosts import Host
+from crawlkit.state.pages import reported_kind
+
+OnPage = Callable[[Record], object]
+
+# Bounds on one step, so that the loop is never away from the network for long (a step of each takes a few milliseconds).
+CLAIM_STEPS = 64
+WORK_STEPS = 64
+KEYS_A_REBUILD = 512
+
+
+# Results, or changed rows, after which a checkpoint is made before its interval is over.
+RESULTS_A_CHECKPOINT = 1_000
+ROWS_A_CHECKPOINT = 100_000
+
+
+class PageHookError(Exception):
+    """`on_page` raised: `original` is what."""
+
+    def __init__(self, original: BaseException) -> None:
+        super().__init__(str(original))
+        self.original = original
+
+
+class Coordinator:
+    """Decides what is fetched next and what becomes of it, over one `CrawlState`."""
+
+    def __init__(self, state: CrawlState, config: Config, scope: Scope, now: float, on_page: OnPage | None = None) -> None:
+        self.state = state
+        self._config = config
+        self._on_page = on_page
+        self._now = now
+        # After an unclean end nobody knows which hosts were asked last: each waits one full gap.
+        self._schedule = Schedule(state, config, None if state.ended_cleanly else now)
+        self._admission = Admission(state, scope, config.max_depth, lambda host: self._schedule.offer(host, self._now))
+        self._robots = Robots(state, config)
+        self._jobs = 0
+        self._claimed_pages = 0
+        self.unwritten = 0
+        """Results that settled since the last checkpoint was frozen."""
+        self._began_s = now
+        self._elapsed_before_s = state.counters.elapsed_s
+        self._requests_noted = state.counters.requests
+        state.begin_run(now)
+        if state.counters.queued:
+            state.frontier.restrain(now)
+
+    # What is known ---------------------------------------------------------------------------------------------------
+
+    @property
+    def in_flight(self) -> int:
+        """How many jobs were claimed and have not come back."""
+        return self._jobs
+
+    @property
+    def owes_work(self) -> bool:
+        """Whether `work` has anything to do now that the crawl cannot end without."""
+        return self._schedule.can_scan or self.state.rescanning or self.state.distances.pending
+
+    @property
+    def idle_work(self) -> bool:
+        """Whether `work` has anything to do that may as well be done later."""
+        return self.state.seen.rebuilding
+
+    @property
+    def checkpoint_urgent(self) -> bool:
+        """Whether so much has changed that the next checkpoint should not wait for its time."""
+        return self.unwritten >= RESULTS_A_CHECKPOINT or self.state.staged_rows >= ROWS_A_CHECKPOINT
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is in flight, owed, or left to claim under the limits in force."""
+        if self._jobs or self.owes_work:
+            return False
+        return self.budget_spent() or (self._schedule.complete and self.next_time() is None)
+
+    def next_time(self) -> float | None:
+        """Return when the next claim may succeed, None if nothing is left to claim."""
+        times = [t for t in (self._schedule.next_time(), self.state.frontier.next_due()) if t is not None]
+        return min(times, default=None)
+
+    def budget_spent(self) -> bool:
+        """Whether the limit on pages leaves nothing to claim now (a claim that ends otherwise gives its place back)."""
+        limit = self._config.max_pages
+        return limit is not None and self.state.counters.pages + self._claimed_pages >= limit
+
+    def time_spent(self, now: float) -> bool:
+        """Whether the limit on time is reached."""
+        limit = self._config.max_time
+        return limit is not None and self._elapsed_before_s + (now - self._began_s) >= limit
+
+    # Claiming --------------------------------------------------------------------------------------------------------
+
+    def admit_seeds(self, urls: Iterable[str]) -> None:
+        """Meet seeds: distance 0, exempt from include and exclude."""
+        for url in urls:
+            self._admission.meet(Edge(url, 0, 0), None)
+
+    def claim(self, now: float) -> Job | None:
+        """Return the next fetch, None if no host is due (or, with `next_time` in the past, only for this turn)."""
+        self._now = now
+        if self.budget_spent():
+            return None
+        for host in self.state.frontier.promote(now, CLAIM_STEPS):
+            self._schedule.offer(host, self._now)
+        for _ in range(CLAIM_STEPS):
+            if len(self._schedule) == 0:
+                self._schedule.scan(now)
+            due = self._schedule.take(now)
+            if due is None:
+                return None
+            job = self._claim_from(due, now)
+            if job is not None:
+                self._start(due, job, now)
+                return job
+            self._schedule.offer(due, now)
+        return None
+
+    def _claim_from(self, host: Host, now: float) -> Job | None:
+        """Return a job for a due host; None if its first row turned out to need none (or not now)."""
+        state = self.state
+        if self._schedule.budget_spent(host):
+            return None
+        row = state.frontier.peek(host, state.distances.lower)
+        if row is None or self._settled_before(host, row):
+            return None
+        if self._config.robots:
+            standing = self._robots.standing(origin_of(row.url), host.record.name, now)
+            if isinstance(standing, RobotsJob):
+                return standing if self._may_hop(host, standing, now) else None
+            self._note_crawl_delay(host, standing)
+            refused = _refused(standing, row.url)
+            if refused is not None:
+                state.frontier.take(host, row)
+                self._done(host, row.url, refused, None, row)
+                return None
+        state.frontier.take(host, row)
+        return PageJob(row.url, host.record.name, row.attempts, row.via)
+
+    def _settled_before(self, host: Host, row: QueueRow) -> bool:
+        """Look once more whether the URL has a record: a filter's wrong "no" must not make a second one."""
+        found = self.state.pages.distances(row.url)
+        if found is None:
+            return False
+        self.state.frontier.discard(host, row, SeenEntry(UrlState.SETTLED, *found), self.state.distances.lower)
+        return True
+
+    def _may_hop(self, host: Host, job: RobotsJob, now: float) -> bool:
+        """Whether a robots.txt that was redirected to another host may be asked for there now; else wait for that host."""
+        other = host_of(job.url)
+        if other == host.record.name:
+            return True
+        target = self.state.hosts.get(other)
+        at = self._schedule.next_start(target, now)
+        if at > now:
+            self._schedule.put(host, at)
+            return False
+        target.record.last_start_s = now
+        self.state.hosts.changed(target)
+        return True
+
+    def _start(self, host: Host, job: Job, now: float) -> None:
+        host.in_flight += 1
+        host.record.last_start_s = now
+        self.state.hosts.changed(host)
+        self.state.counters.requests += 1
+        self._jobs += 1
+        if isinstance(job, RobotsJob):
+            host.robots_pending = True
+        else:
+            self._claimed_pages += 1
+        self._schedule.offer(host, self._now)
+
+    def _note_crawl_delay(self, host: Host, standing: Standing) -> None:
+        delay = standing.rules.crawl_delay_s or 0.0
+        if host.record.crawl_delay_s != delay:
+            host.record.crawl_delay_s = delay
+            self.state.hosts.changed(host)
+
+    # Settling --------------------------------------------------------------------------------------------------------
+
+    def settle(self, fetched: Fetched, now: float) -> None:
+        """Take in what came of a job; PageHookError if `on_page` raised: then its page stays queued."""
+        self._now = now
+        job = fetched.job
+        host = self.state.hosts.get(job.host)
+        host.in_flight -= 1
+        self._jobs -= 1
+        host.record.last_start_s = max(host.record.last_start_s, fetched.started_s)
+        host.record.last_end_s = max(host.record.last_end_s, fetched.ended_s)
+        self.state.hosts.changed(host)
+        match job:
+            case RobotsJob():
+                self._settle_robots(host, job, fetched, now)
+            case PageJob():
+                self._claimed_pages -= 1
+                self._settle_page(host, job, fetched, now)
+            case _:
+                assert_never(job)
+        self._schedule.offer(host, self._now)
+
+    def _settle_robots(self, host: Host, job: RobotsJob, fetched: Fetched, now: float) -> None:
+        host.robots_pending = False
+        other = host_of(job.url)
+        if other != job.host:
+            target = self.state.hosts.get(other)
+            target.record.last_end_s = max(target.record.last_end_s, fetched.ended_s)
+            self.state.hosts.changed(target)
+        hold_s = self._robots.settle(job, fetched, now)
+        host.record.hold_until_s = max(host.record.hold_until_s, now + hold_s if hold_s else 0.0)
+        standing = self._robots.standing(job.origin, job.host, now)
+        if isinstance(standing, Standing):
+            self._note_crawl_delay(host, standing)
+
+    def _settle_page(self, host: Host, job: PageJob, fetched: Fetched, now: float) -> None:
+        answer = fetched.answer
+        assert isinstance(answer, Facts | FetchFailure)
+        disposition = dispose(job.url, job.attempts, answer, self._config.retries, now)
+        if disposition.hold_s:
+            host.record.hold_until_s = max(host.record.hold_until_s, now + disposition.hold_s)
+        match disposition.outcome:
+            case Again(wait_s):
+                self.state.frontier.postpone(job.url, host, job.attempts + 1, now + wait_s, wait_s)
+            case Done() as done:
+                self._done(host, job.url, done, fetched, job)
+
+    def _done(self, host: Host, url: str, done: Done, fetched: Fetched | None, waited: QueueRow | PageJob) -> None:
+        """Settle a claimed URL: its record, then what it leads to."""
+        state = self.state
+        entry = state.seen.entry(url, host.id)
+        record = record_of(Place(url, entry.depth, entry.hops, waited.attempts, waited.via), done, fetched)
+        if self._on_page is not None and record.kind is Kind.PAGE:
+            try:
+                self._on_page(record)
+            except Exception as error:
+                state.frontier.release(url, host)
+                raise PageHookError(error) from error
+        self.unwritten += 1
+        state.frontier.finish(url, host)
+        state.pages.put(record)
+        state.counters.settled(reported_kind(record))
+        state.counters.body_bytes += record.body_bytes or 0
+        if record.kind is Kind.PAGE:
+            host.record.pages += 1
+        if is_transient(record.reason):
+            state.counters.depend(OrderReason.TRANSIENT)
+        for edge in admitting_edges(record):
+            self._admission.meet(edge, url)
+
+    # What is owed besides --------------------------------------------------------------------------------------------
+
+    def work(self) -> None:
+        """Do a bounded piece: propagate lowered distances, find hosts in the store, tell a raised limit, fill the filter."""
+        for _ in range(WORK_STEPS):
+            record = self.state.distances.next()
+            if record is None:
+                break
+            for edge in admitting_edges(record):
+                self._admission.meet(edge, record.url)
+        if self._schedule.can_scan:
+            self._schedule.scan(self._now)
+        self.state.rescan(WORK_STEPS)
+        self.state.seen.rebuild(KEYS_A_REBUILD)
+
+    # Checkpoints and the end -----------------------------------------------------------------------------------------
+
+    def freeze(self, now: float) -> Checkpoint:
+        """Take all that settled since the last checkpoint as the next one."""
+        counters, run = self.state.counters, self.state.runs[-1]
+        counters.elapsed_s = self._elapsed_before_s + (now - self._began_s)
+        run.requests += counters.requests - self._requests_noted
+        run.pages = counters.pages
+        self._requests_noted = counters.requests
+        self.unwritten = 0
+        return self.state.freeze()
+
+    def end(self, how: Ending, now: float) -> Checkpoint:
+        """Note how the run ended, and give its last checkpoint."""
+        self.state.counters.finished = how is Ending.FINISHED
+        settle_reasons(self.state.counters, how)
+        self.state.end_run(now, how)
+        return self.freeze(now)
+
+    def ending(self) -> Ending:
+        """Return what it means that nothing is left to claim, in flight or owed."""
+        queued = self.state.counters.queued
+        if queued == 0:
+            return Ending.FINISHED
+        if self.budget_spent():
+            return Ending.LIMIT_PAGES
+        if self._config.max_pages_per_host is None:
+            raise StateDamaged(f"{queued} URLs should be queued, but no back queue holds them; the database lost rows")
+        return Ending.LIMIT_HOST
+
+
+def _refused(standing: Standing, url: str) -> Done | None:
+    """Return how a URL ends that robots.txt keeps us from, None if it may be fetched."""
+    if standing.all_end is not None:
+        return standing.all_end
+    verdict = standing.rules.judge(url)
+    if verdict.allowed:
+        return None
+    return Done(Kind.EXCLUDED, Reason.ROBOTS_DISALLOW, f"line {verdict.line}: {verdict.text}")

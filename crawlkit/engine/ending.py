@@ -1,0 +1,51 @@
+"""How a run ends, as a closed set, and what that means for the crawl's determinism."""
+
+from enum import StrEnum
+
+from crawlkit.errors import ExitStatus
+from crawlkit.model import OrderReason
+from crawlkit.state.counters import Counters
+
+
+class Ending(StrEnum):
+    """Why a run ended; all but FINISHED can be resumed."""
+
+    FINISHED = "finished"
+    LIMIT_PAGES = "limit.pages"
+    LIMIT_HOST = "limit.host"
+    LIMIT_TIME = "limit.time"
+    SIGINT = "sigint"
+    SIGTERM = "sigterm"
+    CANCELLED = "cancelled"
+    HOOK = "hook"
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether a limit of the settings was reached with something left."""
+        return self in _LIMITS
+
+
+_LIMITS = {
+    Ending.LIMIT_PAGES: OrderReason.LIMIT_PAGES,
+    Ending.LIMIT_HOST: OrderReason.LIMIT_HOST,
+    Ending.LIMIT_TIME: OrderReason.LIMIT_TIME,
+}
+
+
+def settle_reasons(counters: Counters, how: Ending) -> None:
+    """Note in `counters` whether a limit, with something left, decided what the report holds."""
+    counters.reasons -= set(_LIMITS.values())
+    if how in _LIMITS:
+        counters.depend(_LIMITS[how])
+
+
+def exit_status(how: Ending, counters: Counters) -> ExitStatus:
+    """Return the contract's status for a run that ended so. A crawl without any page has failed."""
+    match how:
+        case Ending.SIGINT | Ending.CANCELLED | Ending.HOOK:
+            return ExitStatus.SIGINT
+        case Ending.SIGTERM:
+            return ExitStatus.SIGTERM
+        case Ending.FINISHED | Ending.LIMIT_PAGES | Ending.LIMIT_HOST | Ending.LIMIT_TIME:
+            failed = counters.failures > 0 or counters.pages == 0
+            return ExitStatus.PAGES_FAILED if failed else ExitStatus.DONE

@@ -1,0 +1,204 @@
+"""The loop: asyncio around the synchronous coordinator. Workers, timers, the writer thread, stops.
+
+It decides nothing about the crawl: `engine.steps` says what is next, the coordinator does it. It never waits for the disk:
+checkpoints are written by one thread while results gather, up to a bound.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from crawlkit.clock import Clock
+from crawlkit.config import Config
+from crawlkit.engine.coordinator import Coordinator, PageHookError
+from crawlkit.engine.ending import Ending
+from crawlkit.engine.steps import Situation, Step, next_step
+from crawlkit.engine.worker import Worker
+from crawlkit.model import Fetched, Job
+from crawlkit.state.crawl import Checkpoint
+
+MOST_UNWRITTEN = 4_000
+"""Results that may settle while a checkpoint is being written, before no more fetches are started."""
+
+LONGEST_WAIT_S = 60.0
+
+
+class Loop:
+    """Drives one run of a crawl to its end. `on_turn` is shown the coordinator before each wait."""
+
+    def __init__(
+        self, coordinator: Coordinator, worker: Worker, config: Config, clock: Clock, on_turn: Callable[[Coordinator], object]
+    ) -> None:
+        self._coordinator = coordinator
+        self._worker = worker
+        self._config = config
+        self._clock = clock
+        self._on_turn = on_turn
+        self._results: list[Fetched] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="crawlkit-writer")
+        self._writing: asyncio.Future[None] | None = None
+        self._last_checkpoint_s = clock.now()
+        self._stop: Ending | None = None
+        self._nothing_due_until_s = 0.0
+        self._hook_failure: BaseException | None = None
+        self._bug: BaseException | None = None
+
+    def stop(self, how: Ending) -> None:
+        """Start no new fetch, let those in flight finish, checkpoint, end."""
+        self._stop = self._stop or how
+        self._wake.set()
+
+    async def run(self) -> Ending:
+        """Run until the crawl, a limit or a stop ends it; the last checkpoint is on disk then.
+
+        Raises what `on_page` raised (after a last checkpoint), StorageError, StateDamaged.
+        """
+        try:
+            how = await self._turn_until_end()
+            await self._write_last(how)
+            if self._hook_failure is not None:
+                raise self._hook_failure
+            return how
+        except asyncio.CancelledError:
+            await self._abandon()
+            await self._write_last(Ending.CANCELLED)
+            raise
+        finally:
+            await self._abandon()
+            self._writer.shutdown()
+
+    async def _turn_until_end(self) -> Ending:
+        while True:
+            now = self._clock.now()
+            if self._bug is not None:
+                raise self._bug
+            if self._writing is not None and self._writing.done():
+                self._end_checkpoint()
+            if self._coordinator.time_spent(now):
+                self.stop(Ending.LIMIT_TIME)
+            step = next_step(self._situation(now))
+            if step is Step.END:
+                return self._ending()
+            await self._take(step, now)
+
+    async def _take(self, step: Step, now: float) -> None:
+        match step:
+            case Step.SETTLE:
+                self._settle(now)
+            case Step.CHECKPOINT:
+                self._begin_checkpoint(now)
+            case Step.DISPATCH:
+                self._dispatch(now)
+                await asyncio.sleep(0)  # let the fetches start, and results come in
+            case Step.WORK:
+                self._coordinator.work()
+                await asyncio.sleep(0)
+            case Step.WAIT:
+                self._on_turn(self._coordinator)
+                await self._wait(now)
+            case Step.END:
+                pass
+
+    def _situation(self, now: float) -> Situation:
+        coordinator = self._coordinator
+        interval_over = now - self._last_checkpoint_s >= self._config.checkpoint_interval
+        return Situation(
+            results_waiting=bool(self._results),
+            checkpoint_due=coordinator.checkpoint_urgent or (interval_over and coordinator.state.changed),
+            writing=self._writing is not None,
+            may_dispatch=len(self._tasks) < self._config.workers
+            and now >= self._nothing_due_until_s
+            and coordinator.unwritten < MOST_UNWRITTEN,
+            owes_work=coordinator.owes_work,
+            idle_work=coordinator.idle_work,
+            in_flight=len(self._tasks),
+            stopping=self._stop is not None,
+            exhausted=coordinator.exhausted,
+        )
+
+    def _ending(self) -> Ending:
+        if self._stop is None or (self._stop is Ending.LIMIT_TIME and self._coordinator.exhausted):
+            return self._coordinator.ending()
+        return self._stop
+
+    # Results and fetches ---------------------------------------------------------------------------------------------
+
+    def _settle(self, now: float) -> None:
+        results, self._results = self._results, []
+        self._nothing_due_until_s = 0.0
+        for fetched in results:
+            try:
+                self._coordinator.settle(fetched, now)
+            except PageHookError as error:
+                self._hook_failure = self._hook_failure or error.original
+                self.stop(Ending.HOOK)
+
+    def _dispatch(self, now: float) -> None:
+        """Claim and start fetches until the workers are busy or no host is due."""
+        while len(self._tasks) < self._config.workers:
+            job = self._coordinator.claim(now)
+            if job is None:
+                due = None if self._coordinator.budget_spent() else self._coordinator.next_time()
+                self._nothing_due_until_s = math.inf if due is None else due
+                return
+            task = asyncio.get_running_loop().create_task(self._carry_out(job))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+
+    async def _carry_out(self, job: Job) -> None:
+        self._results.append(await self._worker.carry_out(job))
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._bug = self._bug or error
+        self._wake.set()
+
+    async def _wait(self, now: float) -> None:
+        """Wait for a result, the writer or a stop, at most until a host or a checkpoint is due."""
+        until = now + LONGEST_WAIT_S
+        if len(self._tasks) < self._config.workers and self._nothing_due_until_s > now:
+            until = min(until, self._nothing_due_until_s)
+        if self._writing is None and self._coordinator.state.changed:
+            until = min(until, self._last_checkpoint_s + self._config.checkpoint_interval)
+        timer = asyncio.get_running_loop().call_later(max(0.0, until - now), self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            timer.cancel()
+            self._wake.clear()
+
+    # Checkpoints -----------------------------------------------------------------------------------------------------
+
+    def _begin_checkpoint(self, now: float) -> None:
+        self._last_checkpoint_s = now
+        self._writing = self._hand_over(self._coordinator.freeze(now))
+
+    def _hand_over(self, checkpoint: Checkpoint) -> asyncio.Future[None]:
+        writing = asyncio.get_running_loop().run_in_executor(self._writer, checkpoint.write)
+        writing.add_done_callback(lambda _: self._wake.set())
+        return writing
+
+    def _end_checkpoint(self) -> None:
+        assert self._writing is not None
+        writing, self._writing = self._writing, None
+        writing.result()
+        self._coordinator.state.installed()
+
+    async def _write_last(self, how: Ending) -> None:
+        if self._writing is not None:
+            await self._writing
+            self._end_checkpoint()
+        await self._hand_over(self._coordinator.end(how, self._clock.now()))
+        self._coordinator.state.installed()
+
+    async def _abandon(self) -> None:
+        """Leave nothing running behind, however the run ended."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)

@@ -1,0 +1,153 @@
+"""robots.txt of each origin: what it says, when it has to be fetched (again), and what a fetch of it led to.
+
+RFC 9309, and the contract where it leaves a choice: a file holds 24 hours; 4xx other than 429 allows everything; 5xx, 429 and
+network failures are tried again as pages are, then disallow for an hour, unless an older verdict is known: that one is kept.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import msgspec
+
+from crawlkit.config import Config
+from crawlkit.model import Fetched, FetchFailure, Kind, OrderReason, Reason, Response, RobotsJob
+from crawlkit.policy import retry
+from crawlkit.policy.disposition import REDIRECTS, Done
+from crawlkit.policy.robots import MAX_ROBOTS_REDIRECTS, ROBOTS_TTL_S, Access, Rules, access_of, parse
+from crawlkit.policy.urls import resolve_location
+from crawlkit.state.crawl import CrawlState
+from crawlkit.state.origins import OriginRecord, RobotsState
+
+UNREACHABLE_TTL_S = 3600.0
+ORIGINS_IN_MEMORY = 4_096
+BODY_BYTES_IN_MEMORY = 32 * 1024 * 1024
+
+_ALLOW_ALL = parse(b"", "crawlkit")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What holds for an origin until `expires_s`: rules to ask, or how all its URLs end."""
+
+    rules: Rules
+    expires_s: float
+    body_bytes: int
+    all_end: Done | None = None
+
+
+class Robots:
+    """Answers for origins from memory or the store; names the fetch that is needed where neither knows."""
+
+    def __init__(self, state: CrawlState, config: Config) -> None:
+        self._state = state
+        self._token = config.product_token()
+        self._retries = config.retries
+        self._known: OrderedDict[str, Standing] = OrderedDict()
+        self._known_bytes = 0
+        self._hops: dict[str, RobotsJob] = {}
+
+    def standing(self, origin: str, host: str, now: float) -> Standing | RobotsJob:
+        """Return what holds for `origin` at `now`, or the fetch that has to come first."""
+        known = self._known.get(origin)
+        if known is not None and now < known.expires_s:
+            self._known.move_to_end(origin)
+            return known
+        hop = self._hops.get(origin)
+        if hop is not None:
+            return hop
+        record = self._state.origins.get(origin)
+        if record.state is RobotsState.UNKNOWN or record.attempts > 0 or now >= record.expires_s:
+            return RobotsJob(origin, f"{origin}/robots.txt", host, attempts=record.attempts)
+        return self._remember(record)
+
+    def settle(self, job: RobotsJob, fetched: Fetched, now: float) -> float:
+        """Take in what a fetch led to; return for how many seconds the host is to be left alone before the next try."""
+        answer = fetched.answer
+        assert isinstance(answer, Response | FetchFailure)
+        self._hops.pop(job.origin, None)
+        if isinstance(answer, Response) and answer.status in REDIRECTS and job.hops < MAX_ROBOTS_REDIRECTS:
+            target = _location(job.url, answer)
+            if target is not None:
+                self._hops[job.origin] = replace(job, url=target, hops=job.hops + 1)
+                return 0.0
+        access = access_of(answer)
+        match access:
+            case Access.RULES:
+                assert isinstance(answer, Response)
+                self._conclude(OriginRecord(job.origin, RobotsState.RULES, answer.body, now + ROBOTS_TTL_S))
+            case Access.ALLOW:
+                self._conclude(OriginRecord(job.origin, RobotsState.ALLOW, b"", now + ROBOTS_TTL_S))
+            case Access.DEFER | Access.UNREACHABLE:
+                return self._unreachable(job, answer, now)
+            case _:
+                assert_never(access)
+        return 0.0
+
+    def _unreachable(self, job: RobotsJob, answer: Response | FetchFailure, now: float) -> float:
+        """Try again while retries last; then keep an older verdict, or disallow for a while."""
+        attempts = job.attempts + 1
+        reason, asked_s = _why(answer, now)
+        before = self._state.origins.get(job.origin)
+        if retry.may_retry(reason, attempts, self._retries):
+            self._state.origins.put(msgspec.structs.replace(before, attempts=attempts))
+            return retry.hold_s(reason, job.origin, attempts, asked_s)
+        if before.state in (RobotsState.RULES, RobotsState.ALLOW):
+            verdict = msgspec.structs.replace(before, attempts=0, expires_s=now + UNREACHABLE_TTL_S)
+        else:
+            verdict = OriginRecord(job.origin, _verdict_without_file(reason, answer), b"", now + UNREACHABLE_TTL_S)
+        self._conclude(verdict)
+        return 0.0
+
+    def _conclude(self, record: OriginRecord) -> None:
+        before = self._state.origins.get(record.origin)
+        had_verdict = before.state in (RobotsState.RULES, RobotsState.ALLOW)
+        if had_verdict and (before.state, before.body) != (record.state, record.body):
+            self._state.counters.depend(OrderReason.ROBOTS_CHANGED)
+        self._state.origins.put(record)
+        self._remember(record)
+
+    def _remember(self, record: OriginRecord) -> Standing:
+        rules = parse(record.body, self._token) if record.state is RobotsState.RULES else _ALLOW_ALL
+        standing = Standing(rules, record.expires_s, len(record.body), _all_end(record.state))
+        old = self._known.pop(record.origin, None)
+        self._known_bytes += standing.body_bytes - (old.body_bytes if old else 0)
+        self._known[record.origin] = standing
+        while len(self._known) > ORIGINS_IN_MEMORY or (self._known_bytes > BODY_BYTES_IN_MEMORY and len(self._known) > 1):
+            self._known_bytes -= self._known.popitem(last=False)[1].body_bytes
+        return standing
+
+
+def _location(url: str, answer: Response) -> str | None:
+    values = set(answer.header_values(b"location"))
+    return resolve_location(url, values.pop()) if len(values) == 1 else None
+
+
+def _why(answer: Response | FetchFailure, now: float) -> tuple[Reason, float | None]:
+    """Return the reason an answer is no verdict, and the wait that it asks for."""
+    if isinstance(answer, FetchFailure):
+        return answer.reason, None
+    reason = retry.reason_of_status(answer.status) or Reason.RESET  # a 2xx that is not whole
+    asked = answer.header_values(b"retry-after")
+    return reason, retry.retry_after_s(asked[0].decode("latin-1"), now) if asked else None
+
+
+def _verdict_without_file(reason: Reason, answer: Response | FetchFailure) -> RobotsState:
+    if reason is Reason.ADDRESS:
+        return RobotsState.REFUSED
+    return RobotsState.NO_HOST if isinstance(answer, FetchFailure) else RobotsState.UNREACHABLE
+
+
+def _all_end(state: RobotsState) -> Done | None:
+    """Return how every URL of an origin ends whose robots.txt could not be had."""
+    match state:
+        case RobotsState.UNREACHABLE:
+            return Done(Kind.EXCLUDED, Reason.ROBOTS_UNREACHABLE)
+        case RobotsState.NO_HOST:
+            return Done(Kind.FAILURE, Reason.HOST_UNREACHABLE)
+        case RobotsState.REFUSED:
+            return Done(Kind.FAILURE, Reason.ADDRESS)
+        case RobotsState.UNKNOWN | RobotsState.RULES | RobotsState.ALLOW:
+            return None
+        case _:
+            assert_never(state)

@@ -1,0 +1,127 @@
+"""A run of a crawl from its making or opening to its end: puts state, coordinator, workers and loop together."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crawlkit.clock import Clock, SystemClock
+from crawlkit.config import Config, changed_config
+from crawlkit.engine.coordinator import Coordinator, OnPage
+from crawlkit.engine.ending import Ending, exit_status
+from crawlkit.engine.loop import Loop
+from crawlkit.engine.worker import Worker
+from crawlkit.errors import ExitStatus, UsageError
+from crawlkit.model import Kind
+from crawlkit.net.resolver import GuardedResolver, parse_resolves, private_seed_addresses
+from crawlkit.net.transport import Transport, open_transport
+from crawlkit.policy.scope import Scope
+from crawlkit.policy.urls import host_of, parse_seed
+from crawlkit.state.counters import Counters
+from crawlkit.state.crawl import CrawlState
+
+SEEDS_A_BATCH = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended. `moved_seeds` are seeds that redirected out of scope, with their targets (ten at most)."""
+
+    directory: Path
+    how: Ending
+    counters: Counters
+    moved_seeds: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def status(self) -> ExitStatus:
+        """The exit status of the contract."""
+        return exit_status(self.how, self.counters)
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What the caller is told of: pages; the coordinator, often, to look at only; the loop, once, so as to stop it."""
+
+    on_page: OnPage | None = None
+    on_turn: Callable[[Coordinator], object] = lambda _: None
+    on_loop: Callable[[Loop], object] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The network and the clock of a run; without a transport a real one is opened."""
+
+    transport: Transport | None = None
+    clock: Clock = field(default_factory=SystemClock)
+
+
+def default_directory(seeds: Sequence[str]) -> Path:
+    """Return `<host of the first seed>.crawl`. UsageError without a seed, or if it is no URL."""
+    return Path(f"{host_of(read_seeds(seeds[:1])[0])}.crawl")
+
+
+def read_seeds(seeds: Sequence[str]) -> list[str]:
+    """Return seeds in normal form, each once. UsageError without any, or naming the first that is no URL."""
+    if not seeds:
+        raise UsageError("no seed: give a URL to start from, or a file of them with --input")
+    return list(dict.fromkeys(parse_seed(seed) for seed in seeds))
+
+
+async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Hooks, surroundings: Surroundings) -> Outcome:
+    """Make a crawl in `directory` and run it. UsageError for bad seeds, StateError and its kinds for the directory."""
+    urls = read_seeds(seeds)
+    scope = Scope.of(urls, config)
+    parse_resolves(config.resolve)
+    with CrawlState.create(directory, config) as state:
+        if surroundings.transport is None:
+            state.allow_private(await private_seed_addresses(urls))
+        coordinator = Coordinator(state, config, scope, surroundings.clock.now(), hooks.on_page)
+        for start in range(0, len(urls), SEEDS_A_BATCH):
+            some = urls[start : start + SEEDS_A_BATCH]
+            for number, url in enumerate(some, start):
+                state.add_seed(number, url)
+            coordinator.admit_seeds(some)
+            coordinator.freeze(surroundings.clock.now()).write()
+            state.installed()
+        state.seal()
+        return await _drive(state, coordinator, config, hooks, surroundings)
+
+
+async def go_on(directory: Path, changes: Mapping[str, object], hooks: Hooks, surroundings: Surroundings) -> Outcome:
+    """Resume the crawl in `directory`. ConfigError for settings that may not change, StateError and its kinds."""
+    with CrawlState.open(directory) as state:
+        config = changed_config(state.config(), changes)
+        scope = Scope.of(list(state.seeds()), config)
+        coordinator = Coordinator(state, config, scope, surroundings.clock.now(), hooks.on_page)
+        if changes:
+            state.change_settings(config, changes)
+        return await _drive(state, coordinator, config, hooks, surroundings)
+
+
+async def _drive(
+    state: CrawlState, coordinator: Coordinator, config: Config, hooks: Hooks, surroundings: Surroundings
+) -> Outcome:
+    transport = surroundings.transport or open_transport(
+        GuardedResolver(parse_resolves(config.resolve), state.private_addresses()), connections=config.workers
+    )
+    try:
+        worker = Worker(transport, config, surroundings.clock)
+        loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn)
+        hooks.on_loop(loop)
+        how = await loop.run()
+        return Outcome(state.directory, how, state.counters, _moved_seeds(state) if not state.counters.pages else ())
+    finally:
+        if surroundings.transport is None:
+            await transport.aclose()
+
+
+def _moved_seeds(state: CrawlState, most: int = 10) -> tuple[tuple[str, str], ...]:
+    """Return seeds that only redirected, with their targets: why a crawl found nothing."""
+    moved = []
+    for url in state.seeds():
+        record = state.pages.get(url)
+        target = record.redirect_to if record is not None and record.kind is Kind.REDIRECT else None
+        if target is not None and state.pages.get(target) is None:
+            moved.append((url, target))
+        if len(moved) == most:
+            break
+    return tuple(moved)

@@ -1,0 +1,43 @@
+"""A worker: one job in, one frozen result out. It fetches and reads; it decides nothing and changes nothing."""
+
+import asyncio
+
+from crawlkit.clock import Clock
+from crawlkit.config import Config
+from crawlkit.model import Facts, Fetched, Job, PageJob, Response
+from crawlkit.net.fetch import Fetcher
+from crawlkit.net.transport import Transport
+from crawlkit.policy.facts import read_answer
+
+ROBOTS_BODY_BYTES = 1024 * 1024
+"""Cap on a robots.txt, above the 500 KiB that are parsed at least (RFC 9309 section 2.5), whatever pages are capped at."""
+
+INLINE_BODY_BYTES = 256 * 1024
+"""Bodies up to this are parsed on the loop (some milliseconds at most); larger ones on a thread (lexbor drops the GIL)."""
+
+
+class Worker:
+    """Carries out jobs through one transport."""
+
+    def __init__(self, transport: Transport, config: Config, clock: Clock) -> None:
+        self._clock = clock
+        self._token = config.product_token()
+        self._pages = Fetcher(transport, timeout_s=config.timeout, max_body_bytes=config.max_body, user_agent=config.user_agent)
+        self._robots = Fetcher(
+            transport, timeout_s=config.timeout, max_body_bytes=ROBOTS_BODY_BYTES, user_agent=config.user_agent
+        )
+
+    async def carry_out(self, job: Job) -> Fetched:
+        """Return what came of `job`; never raises for what a remote did."""
+        fetcher = self._pages if isinstance(job, PageJob) else self._robots
+        started_s = self._clock.now()
+        answer = await fetcher.fetch(job.url)
+        ended_s = self._clock.now()
+        if isinstance(job, PageJob) and isinstance(answer, Response):
+            return Fetched(job, started_s, ended_s, await self._read(job.url, answer))
+        return Fetched(job, started_s, ended_s, answer)
+
+    async def _read(self, url: str, response: Response) -> Facts:
+        if len(response.body) <= INLINE_BODY_BYTES:
+            return read_answer(url, response, self._token)
+        return await asyncio.to_thread(read_answer, url, response, self._token)

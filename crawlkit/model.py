@@ -1,0 +1,228 @@
+"""The values that cross boundaries: frozen, without behaviour of their own.
+
+A URL is carried as a `str` in normal form (`policy.urls`). Closed sets are enums; whoever branches on one matches it
+exhaustively.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+import msgspec
+
+
+class Kind(StrEnum):
+    """How an admitted URL ended."""
+
+    PAGE = "page"  # an answer below 400 that is not a redirect
+    REDIRECT = "redirect"
+    FAILURE = "failure"
+    EXCLUDED = "excluded"  # robots.txt
+
+
+class Reason(StrEnum):
+    """Why a URL ended as failure or excluded. Stable: users filter by these."""
+
+    DNS = "net.dns"
+    CONNECT = "net.connect"
+    TLS = "net.tls"
+    RESET = "net.reset"
+    TIMEOUT = "net.timeout"
+    PROTOCOL = "net.protocol"
+    ADDRESS = "net.private_address"
+    CLIENT_ERROR = "http.client_error"
+    TOO_MANY_REQUESTS = "http.too_many_requests"
+    SERVER_ERROR = "http.server_error"
+    OTHER_STATUS = "http.other_status"
+    TOO_MANY_REDIRECTS = "redirect.too_many"
+    NO_LOCATION = "redirect.no_location"
+    HOST_UNREACHABLE = "host.unreachable"
+    ROBOTS_DISALLOW = "robots.disallow"
+    ROBOTS_UNREACHABLE = "robots.unreachable"
+
+
+SENTENCES: Mapping[Reason, str] = MappingProxyType(
+    {
+        Reason.DNS: "The host name could not be resolved.",
+        Reason.CONNECT: "No connection could be made.",
+        Reason.TLS: "The TLS handshake or the certificate failed.",
+        Reason.RESET: "The connection broke before the answer was complete.",
+        Reason.TIMEOUT: "The request took longer than the timeout.",
+        Reason.PROTOCOL: "The answer was not valid HTTP.",
+        Reason.ADDRESS: "The host resolves to a private address.",
+        Reason.CLIENT_ERROR: "The server answered with a status from 400 to 499.",
+        Reason.TOO_MANY_REQUESTS: "The server answered 429, too many requests.",
+        Reason.SERVER_ERROR: "The server answered with a status from 500 to 599.",
+        Reason.OTHER_STATUS: "The server answered with a status outside of HTTP's range.",
+        Reason.TOO_MANY_REDIRECTS: "More than ten redirects led here, and this one redirects on.",
+        Reason.NO_LOCATION: "A redirect without a usable Location.",
+        Reason.HOST_UNREACHABLE: "The host could not be reached for its robots.txt.",
+        Reason.ROBOTS_DISALLOW: "robots.txt disallows this URL.",
+        Reason.ROBOTS_UNREACHABLE: "robots.txt could not be had, so the URL counts as disallowed.",
+    }
+)
+"""The fixed sentence of each reason: what the report's `detail` says."""
+
+
+class Refusal(StrEnum):
+    """Why a URL that was met was not admitted. It has no record; it is counted by this code."""
+
+    SCOPE = "scope.outside"
+    INCLUDE = "scope.include_none"
+    EXCLUDE = "scope.exclude"
+    DEPTH = "depth.limit"
+    NOFOLLOW = "nofollow"
+
+
+class OrderReason(StrEnum):
+    """What made a report depend on order or time: the closed list of the contract."""
+
+    LIMIT_PAGES = "limit.pages"
+    LIMIT_HOST = "limit.host"
+    LIMIT_TIME = "limit.time"
+    HOST_GIVEN_UP = "host.given_up"
+    TRANSIENT = "failure.transient"
+    ROBOTS_CHANGED = "robots.changed"
+    TRAP = "trap.order"
+    STEERING = "steering"
+    SETTINGS_CHANGED = "settings.changed"
+    HOOK = "hook"
+    DEGRADED = "degraded"
+
+
+MAX_HOPS = 10
+"""Redirects that may lead to a URL; one that is reached by ten and redirects on is a failure (RFC 9110 section 15.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A decision, with the rule that made it and its code; `refusal` is None exactly when accepted."""
+
+    accepted: bool
+    rule: str
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An HTTP answer, read to its end or to a cap.
+
+    `headers` are as received, names lower-cased, repeated ones kept in order. `body` is decoded (Content-Encoding undone).
+    `truncated` says that the body was cut at a cap, or ended early, or its encoding broke off; what decoded is kept.
+    """
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+    truncated: bool = False
+
+    def header_values(self, name: bytes) -> list[bytes]:
+        """Return all values of the header `name` (lower case), in order."""
+        return [value for key, value in self.headers if key == name]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchFailure:
+    """No answer: the closed reason, and the library's own words (shown with timing only)."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What one answer says, body dropped. All URLs in normal form.
+
+    `links` holds each http(s) link once, in the contract's order; `nofollow` the indices into `links` of those that do
+    not admit. `canonical` is the target of rel=canonical, `admits_canonical` whether it may admit. `location` is the
+    target of a redirect status, None if there is none or it is unusable. `retry_after` is the raw header.
+    `directives` are the robots directives in force (lower case, sorted).
+    """
+
+    status: int
+    content_type: str | None = None
+    charset: str | None = None
+    body_bytes: int = 0
+    truncated: bool = False
+    title: str | None = None
+    digest: str | None = None
+    links: tuple[str, ...] = ()
+    nofollow: tuple[int, ...] = ()
+    canonical: str | None = None
+    admits_canonical: bool = True
+    location: str | None = None
+    retry_after: str | None = None
+    directives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageJob:
+    """One claimed URL. `attempts` counts the fetches that failed before, over all runs; `via` is where it was first met."""
+
+    url: str
+    host: str
+    attempts: int = 0
+    via: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsJob:
+    """A fetch of one origin's robots.txt (`origin` like `https://example.com:8443`).
+
+    `url` is the robots.txt itself or, after `hops` redirects, where it was redirected to; `host` is the origin's.
+    """
+
+    origin: str
+    url: str
+    host: str
+    hops: int = 0
+    attempts: int = 0
+
+
+Job = PageJob | RobotsJob
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a worker hands back: `answer` is Facts for a page, Response for robots.txt, FetchFailure for either.
+
+    `started_s` and `ended_s` are readings of the run's clock around the request.
+    """
+
+    job: Job
+    started_s: float
+    ended_s: float
+    answer: Facts | Response | FetchFailure
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_defaults=True):
+    """How one admitted URL ended: one line of the report, and a little more.
+
+    Stored as an array: fields are only ever appended. Everything but `fetched_at`, `elapsed_ms`, `attempts`, `via` and
+    `message` is a function of the site and the settings.
+    """
+
+    url: str
+    kind: Kind
+    depth: int
+    hops: int = 0
+    status: int | None = None
+    content_type: str | None = None
+    charset: str | None = None
+    body_bytes: int | None = None
+    truncated: bool | None = None
+    title: str | None = None
+    digest: str | None = None
+    links: tuple[str, ...] = ()
+    nofollow: tuple[int, ...] = ()
+    redirect_to: str | None = None
+    canonical: str | None = None
+    admits_canonical: bool = True
+    directives: tuple[str, ...] = ()
+    reason: Reason | None = None
+    message: str | None = None
+    fetched_at: float | None = None
+    elapsed_ms: int | None = None
+    attempts: int = 0
+    via: str | None = None

@@ -1,0 +1,218 @@
+"""Host names to addresses, and the guard: nothing but checked addresses ever reaches a connect.
+
+The guard sits behind the look-up, so a name that points inward and a name that changes its mind are caught alike. Two
+things open it, each no further than its host: a `--resolve` rule, and the private addresses a seed's host and port had
+when the crawl was seeded.
+"""
+
+import asyncio
+import fnmatch
+import ipaddress
+import re
+import socket
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+import httpx
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from crawlkit.errors import ConfigError
+from crawlkit.net.addresses import is_public
+
+_TTL_S: Final = 60.0  # getaddrinfo tells no TTL; a minute is what browsers assume
+_CACHED_HOSTS: Final = 4096
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_NUMERIC: Final = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+
+
+class AddressRefusedError(httpx.ConnectError):
+    """All addresses of a host are private, and nothing allows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """One `--resolve` rule: host names that match `glob` connect to `address`, and to `port` where one is given."""
+
+    glob: str
+    address: str
+    port: int | None = None
+
+
+def parse_resolves(texts: Sequence[str]) -> tuple[Resolve, ...]:
+    """Return the rules that `GLOB=ADDR[:PORT]` texts stand for, in order; ConfigError names the one that is wrong."""
+    return tuple(map(_parse_resolve, texts))
+
+
+def _parse_resolve(text: str) -> Resolve:
+    glob, equals, target = text.strip().partition("=")
+    if not equals or not re.fullmatch(r"[!-~]+", glob):
+        raise ConfigError(f"resolve: {text!r} is not GLOB=ADDR[:PORT], as in *.example.com=127.0.0.1:8080")
+    address, port = _split_port(target)
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        raise ConfigError(
+            f"resolve: {address!r} in {text!r} is no IP address (an IPv6 one with a port is [::1]:80)"
+        ) from None
+    if port is not None and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ConfigError(f"resolve: {port!r} in {text!r} is no port from 1 to 65535")
+    return Resolve(glob.lower().rstrip("."), str(ip), None if port is None else int(port))
+
+
+def _split_port(target: str) -> tuple[str, str | None]:
+    bracketed = re.fullmatch(r"\[([^\]]*)\](?::(.*))?", target)
+    if bracketed:
+        return bracketed[1], bracketed[2]
+    if target.count(":") == 1:
+        address, _, port = target.partition(":")
+        return address, port
+    return target, None
+
+
+def is_address_literal(host: str) -> bool:
+    """Return whether the host of a URL (normal form, without brackets) is an IP address.
+
+    WHATWG URL section 3.5: a host that ends in a number is an IPv4 address, or the URL is none.
+    """
+    return ":" in host or host[-1:].isdigit()
+
+
+def host_port(host: str, port: int) -> str:
+    """Return `host:port`, the key of the allowed private addresses; `host` comes without brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class Dns(Protocol):
+    """Where addresses come from."""
+
+    async def look_up(self, host: str) -> tuple[str, ...]:
+        """Return the addresses of a name, each once, best first, at least one; raises socket.gaierror."""
+        ...
+
+    def close(self) -> None:
+        """Give up what look-ups need."""
+        ...
+
+
+class SystemDns:
+    """The system's look-up. `threads` bounds those under way.
+
+    getaddrinfo blocks, and the loop's own few threads (four in uvloop) would make good hosts wait for dead ones.
+    """
+
+    def __init__(self, threads: int = 16) -> None:
+        self._threads = ThreadPoolExecutor(threads, "dns")
+
+    async def look_up(self, host: str) -> tuple[str, ...]:
+        """Return the addresses of a name, in the system's order; raises socket.gaierror."""
+        labels = host.removesuffix(".").split(".")
+        if len(host) > 254 or not all(0 < len(label) < 64 for label in labels):  # RFC 1035 section 2.3.4
+            raise socket.gaierror(socket.EAI_NONAME, "not a valid host name")
+        # Bytes, because a str would pass through Python's "idna" codec, which raises for names that DNS could answer.
+        infos = await asyncio.get_running_loop().run_in_executor(
+            self._threads, socket.getaddrinfo, host.encode(), None, socket.AF_UNSPEC, socket.SOCK_STREAM
+        )
+        return tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in infos))
+
+    def close(self) -> None:
+        """Give up the threads; a look-up under way ends on its own."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def private_seed_addresses(seeds: Sequence[str], dns: Dns | None = None) -> dict[str, tuple[str, ...]]:
+    """Return the private addresses that the hosts of `seeds` (URLs in normal form) have now, by `host:port`.
+
+    Hosts without any, and hosts that cannot be resolved, are not in it.
+    """
+    hosts = dict(map(_host_of, seeds))
+    source = dns or SystemDns(threads=32)
+    try:
+        found = await asyncio.gather(*(_private_addresses(host, source) for host in hosts.values()))
+    finally:
+        source.close()
+    return {key: addresses for key, addresses in zip(hosts, found, strict=True) if addresses}
+
+
+def _host_of(url: str) -> tuple[str, str]:
+    """Return `host:port` and the host, without brackets."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return host_port(host, DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port), host
+
+
+async def _private_addresses(host: str, dns: Dns) -> tuple[str, ...]:
+    try:
+        addresses = (host,) if is_address_literal(host) else await dns.look_up(host)
+    except socket.gaierror:
+        return ()
+    return tuple(address for address in addresses if not is_public(address))
+
+
+class GuardedResolver(AbstractResolver):
+    """aiohttp's resolver: rules first, then a look-up, cached for a minute, then the guard.
+
+    `allowed` is what `private_seed_addresses` returned when the crawl was seeded.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Resolve] = (),
+        allowed: Mapping[str, Collection[str]] | None = None,
+        *,
+        dns: Dns | None = None,
+    ) -> None:
+        self._rules = tuple(rules)
+        self._allowed = {key: frozenset(addresses) for key, addresses in (allowed or {}).items()}
+        self._dns = dns or SystemDns()
+        self._cache: OrderedDict[str, tuple[float, tuple[str, ...]]] = OrderedDict()
+
+    def may_connect(self, address: str, host: str, port: int) -> bool:
+        """Return whether `host:port` may be reached at `address`."""
+        return is_public(address) or address in self._allowed.get(host_port(host, port), ())
+
+    def check_literal(self, host: str, port: int) -> None:
+        """Raise AddressRefusedError if the host of a URL is an address and a private one; names pass.
+
+        aiohttp asks no resolver for those. No rule matches them either: rules are for names.
+        """
+        if is_address_literal(host) and not self.may_connect(host, host, port):
+            raise AddressRefusedError(f"{host} is a private address")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Return where to connect for `host:port`; raises socket.gaierror or AddressRefusedError."""
+        name = host.removesuffix(".")
+        for rule in self._rules:
+            if fnmatch.fnmatchcase(name, rule.glob):
+                return [_result(host, rule.address, rule.port or port)]
+        addresses = await self._addresses(host)
+        allowed = [address for address in addresses if self.may_connect(address, host, port)]
+        if not allowed:
+            raise AddressRefusedError(f"{host} resolves to {', '.join(addresses)}: private")
+        return [_result(host, address, port) for address in allowed]
+
+    async def _addresses(self, host: str) -> tuple[str, ...]:
+        now_s = asyncio.get_running_loop().time()
+        cached = self._cache.get(host)
+        if cached is not None and cached[0] > now_s:
+            return cached[1]
+        addresses = await self._dns.look_up(host)
+        self._cache[host] = (now_s + _TTL_S, addresses)
+        self._cache.move_to_end(host)
+        if len(self._cache) > _CACHED_HOSTS:
+            self._cache.popitem(last=False)
+        return addresses
+
+    async def close(self) -> None:
+        """Close the look-up."""
+        self._dns.close()
+
+
+def _result(host: str, address: str, port: int) -> ResolveResult:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return {"hostname": host, "host": address, "port": port, "family": family, "proto": 0, "flags": _NUMERIC}

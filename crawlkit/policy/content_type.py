@@ -1,0 +1,115 @@
+"""Read the Content-Type header, and decide whether a body is HTML."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crawlkit.policy.charset import encoding_name
+
+HTML = "text/html"
+XHTML = "application/xhtml+xml"
+
+SNIFF_BYTES = 1445
+"""How much of a body sniffing looks at: a "resource header" (MIME Sniffing Standard section 5.2)."""
+
+_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
+_ESSENCE = re.compile(rf"[\t\n\r ]*+({_TOKEN}/{_TOKEN})[\t\n\r ]*+(?=;|\Z)")
+_PARAMETER = re.compile(r""" ; [\t\n\r ]*+ ([^;=]*+) (?: = (?: " ((?:[^"\\]|\\.)*+) [^;]*+ | ([^;]*+) ) )?+ """, re.X | re.S)
+_QUOTED_STRING_TOKEN = re.compile(r"[\t -~\x80-\xff]*+")
+_ESCAPED = re.compile(r"\\(.)", re.S)
+
+# One of the values of a list: commas within quotes are its own (Fetch Standard, "get, decode, and split").
+_VALUE = re.compile(r""" (?: [^",]++ | " (?:[^"\\]++|\\.)*+ "?+ )++ """, re.X | re.S)
+
+# Types that say "unknown" (MIME Sniffing Standard section 7).
+_UNKNOWN = frozenset({"unknown/unknown", "application/unknown"})
+
+# Section 7.1: how HTML starts, after blanks. A byte order mark is passed over, as browsers do.
+_HTML_START = re.compile(
+    rb"""(?:\xef\xbb\xbf)?+ [\t\n\f\r ]*+ < (?: !--
+    | (?: !doctype\ html | html | head | script | iframe | h1 | div | font | table | a | style | title | b | body | br
+      | p ) [ >] )""",
+    re.X | re.I,
+)
+
+# By section 7.1 an XML declaration means text/xml. One that a document of type or element html follows is XHTML.
+_XHTML_START = re.compile(
+    rb"""(?:\xef\xbb\xbf)?+ <\?xml [\t\n\r ] [^>]*+ > (?: [\t\n\r ]++ | <!-- (?:[^-]|-(?!->))*+ --> )*+
+    < (?: !doctype [\t\n\r ]++ )?+ html [\t\n\r >]""",
+    re.X | re.I,
+)
+
+# Section 3, "binary data byte".
+_BINARY = bytes([*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
+
+# UTF-16 holds such bytes and is text: by its byte order mark, or by its first < where there is none.
+_UTF16_STARTS = (b"\xfe\xff", b"\xff\xfe", b"<\0", b"\0<")
+
+
+@dataclass(frozen=True, slots=True)
+class ContentType:
+    """What Content-Type says: the essence (like `text/html`) and the name of the encoding; None where nothing."""
+
+    essence: str | None
+    charset: str | None
+
+
+def read_content_type(values: Sequence[bytes]) -> ContentType:
+    """Return what all Content-Type values of one answer say (Fetch Standard, "extract a MIME type"). Never raises.
+
+    The last value that is a MIME type wins; an earlier charset is kept only if the essence stays the same. A charset is
+    the Encoding Standard's name in lower case, None for a label that Standard does not know.
+    """
+    essence: str | None = None
+    inherited: str | None = None
+    label: str | None = None
+    for value in _split(values):
+        match = _ESSENCE.match(value)
+        if match is None or match[1] == "*/*":
+            continue
+        label = _charset_label(value, match.end())
+        if match[1].lower() != essence:
+            essence, inherited = match[1].lower(), label
+        elif label is None:
+            label = inherited
+    return ContentType(essence, encoding_name(label) if label else None)
+
+
+def sniff(body: bytes, declared: str | None) -> str | None:
+    """Return as what HTML `body` is to be parsed: `text/html`, `application/xhtml+xml`, or None if it is not HTML.
+
+    `declared` is the essence of the Content-Type. A type other than these two is believed. A body that is declared as
+    HTML is, unless it is binary: it has a control byte that text has not, and does not start as HTML does. Without a
+    type (or with one that says "unknown") the start decides (MIME Sniffing Standard section 7.1).
+    """
+    if declared is None or declared in _UNKNOWN:
+        return _sniff_start(body[:SNIFF_BYTES])
+    if declared not in (HTML, XHTML):
+        return None
+    head = body[:SNIFF_BYTES]
+    if len(head.translate(None, _BINARY)) == len(head) or head.startswith(_UTF16_STARTS) or _sniff_start(head):
+        return declared
+    return None
+
+
+def _sniff_start(head: bytes) -> str | None:
+    if _HTML_START.match(head):
+        return HTML
+    return XHTML if _XHTML_START.match(head) else None
+
+
+def _split(values: Sequence[bytes]) -> list[str]:
+    """Return the single values of all fields: they count as one list (Fetch Standard, "get, decode, and split")."""
+    combined = b", ".join(values).decode("latin-1")
+    return _VALUE.findall(combined) if "," in combined else [combined]
+
+
+def _charset_label(value: str, start: int) -> str | None:
+    """Return the first usable charset parameter (MIME Sniffing Standard section 4.4), None if there is none."""
+    for name, quoted, plain in _PARAMETER.findall(value, start):
+        if name.lower() != "charset":
+            continue
+        label = _ESCAPED.sub(r"\1", quoted) if quoted else plain.rstrip("\t\n\r ")
+        if label and _QUOTED_STRING_TOKEN.fullmatch(label):
+            return str(label)
+    return None

@@ -1,0 +1,204 @@
+"""Turn text into URLs: the normal form, links against a base, redirect targets, and the parts of a normal form.
+
+A URL is carried as a plain `str` in normal form: parsed as browsers do (WHATWG URL Standard, through `ada_url`), http
+or https, without fragment, user name and password; everything else is kept as written. A normal form is ASCII, has a
+host and a path that starts with `/`, and names a port only where it is not the scheme's own: its parts are slices.
+"""
+
+import re
+from functools import lru_cache
+from urllib.parse import quote_from_bytes
+
+from ada_url import join_url, normalize_url
+
+from crawlkit.errors import UsageError
+
+_HTTP = ("http://", "https://")
+
+# Schemes that are never http(s), as pages nearly always write them; other spellings get there through the parser.
+_OTHER_SCHEMES = ("javascript:", "mailto:", "tel:", "data:")
+
+# The navigation of a site is the same on each of its pages, so a memo of references pays: a tenth of a parse. Its size
+# and the longest text it keeps bound it: two memos of 16,384 entries, about 5 MiB on real pages, 50 MiB at the worst.
+_MEMO_ENTRIES = 16_384
+_MEMO_CHARS = 512
+
+_C0_OR_SPACE = "".join(map(chr, range(0x21)))
+_TAB_OR_NEWLINE = {ord(c): None for c in "\t\n\r"}
+_ASCII = bytes(range(0x80))
+
+# What the special-query percent-encode set leaves as it is (URL Standard section 1.3), besides what quoting does.
+_QUERY_SAFE = "!$%&()*+,/:;=?@[\\]^`{|}"
+
+# Where the Encoding Standard's name means another codec to Python, or none. The UTF-16 ones and `replacement` have
+# UTF-8 as their output encoding (Encoding Standard section 4.3).
+_CODECS = {
+    "euc-kr": "cp949",
+    "iso-8859-8-i": "iso-8859-8",
+    "replacement": "utf-8",
+    "shift_jis": "cp932",
+    "utf-16be": "utf-8",
+    "utf-16le": "utf-8",
+    "windows-874": "cp874",
+    "x-mac-cyrillic": "mac_cyrillic",
+    "x-user-defined": "utf-8",
+}
+
+
+def normalise(text: str) -> str | None:
+    """Return the normal form of an absolute http(s) URL; None for anything else. Idempotent, never raises."""
+    try:
+        return _normal(normalize_url(text))
+    except ValueError:
+        return None
+
+
+def parse_seed(text: str) -> str:
+    """Return the normal form of a seed; UsageError, in one line, says what is wrong with it and what to do."""
+    seed = text.strip(_C0_OR_SPACE)
+    shown = repr(seed if len(seed) <= 200 else seed[:200] + "...")
+    if not seed:
+        raise UsageError("a seed is empty; give an absolute URL like https://example.com/")
+    # A colon that a port follows ends a host name, whatever the parser makes of it: localhost:8080 is no scheme.
+    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9]+(?:[/?#]|$))", seed):
+        guess = "https://" + seed.lstrip("/")
+        likely = len(guess) <= 200 and guess.isprintable() and normalise(guess)
+        advice = f"; did you mean {guess}?" if likely else ""
+        raise UsageError(f"seed {shown} has no scheme{advice}")
+    try:
+        href = normalize_url(seed)
+    except ValueError:
+        raise UsageError(f"seed {shown} is not a valid URL") from None
+    url = _normal(href)
+    if url is None:
+        raise UsageError(f"seed {shown} is not an http or https URL")
+    if url != href.partition("#")[0]:
+        raise UsageError(f"seed {url!r} was given with a user name or password; pass those with --auth")
+    return url
+
+
+class Joiner:
+    """Resolves the references of one document.
+
+    `base` is its base URL, absolute; `charset` its encoding, by the Encoding Standard's name in lower case. A reference
+    costs 2 to 3 us; again, on any page of the origin if it starts with a slash or is absolute, a tenth of that.
+    """
+
+    __slots__ = ("_base", "_codec", "_join", "_own", "_root")
+
+    def __init__(self, base: str, charset: str = "utf-8") -> None:
+        self._own = normalise(base)
+        self._base = base if self._own is None else self._own
+        # All that a reference with a leading slash takes from its base.
+        self._root = base if self._own is None else origin_of(self._own) + "/"
+        self._join = _join_memo if len(self._base) <= _MEMO_CHARS else _join
+        self._codec = _output_codec(charset)
+
+    def join(self, reference: str) -> str | None:
+        """Return the normal form of the http(s) URL that `reference` names; None if it names none. Never raises.
+
+        Its query is encoded in the document's encoding, its path in UTF-8 (URL Standard sections 4.4 and 5.2).
+        """
+        if self._codec is not None and not reference.isascii():
+            reference = _encode_query(reference, self._codec)
+        first = reference[:1]
+        if len(reference) > _MEMO_CHARS:
+            return None if reference.startswith(_OTHER_SCHEMES) else _join(self._base, reference)
+        if first == "/":
+            return self._join(self._root, reference)
+        if first == "#":
+            return self._own
+        if reference.startswith(_HTTP):
+            return _normalise_memo(reference)
+        if reference.startswith(_OTHER_SCHEMES):
+            return None
+        return self._join(self._base, reference)
+
+
+def resolve_location(base: str, raw: bytes) -> str | None:
+    """Return the normal form of the http(s) target that the bytes of a Location header name; None if they name none.
+
+    Bytes outside of ASCII are percent-encoded as received, as browsers do: the server gets back its own octets.
+    """
+    text = quote_from_bytes(raw.strip(), safe=_ASCII)
+    return _join(base, text) if text else None
+
+
+def host_of(url: str) -> str:
+    """Return the host name of a normal form, without port; an IPv6 address keeps its brackets."""
+    authority = url.split("/", 3)[2]
+    if ":" not in authority or authority.endswith("]"):
+        return authority
+    return authority.rpartition(":")[0]
+
+
+def port_of(url: str) -> int:
+    """Return the port of a normal form, the scheme's own (80, 443) where it names none."""
+    authority = url.split("/", 3)[2]
+    if ":" not in authority or authority.endswith("]"):
+        return 443 if url.startswith("https:") else 80
+    return int(authority.rpartition(":")[2])
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of a normal form, like `https://example.com:8443`; a default port is left out."""
+    return url[: url.index("/", 8)]
+
+
+def path_of(url: str) -> str:
+    """Return the path and the query of a normal form: the request target on the wire (RFC 9112 section 3.2.1)."""
+    return url[url.index("/", 8) :]
+
+
+def _join(base: str, reference: str) -> str | None:
+    try:
+        return _normal(join_url(base, reference))
+    except ValueError:
+        return None
+
+
+_join_memo = lru_cache(_MEMO_ENTRIES)(_join)
+_normalise_memo = lru_cache(_MEMO_ENTRIES)(normalise)
+
+
+def _normal(href: str) -> str | None:
+    """Return the normal form of a URL that the parser serialised (URL Standard section 4.5), None unless http(s)."""
+    if not href.startswith(_HTTP):
+        return None
+    url = href.partition("#")[0]
+    if "@" in url:
+        start, end = url.index("/") + 2, url.index("/", 8)
+        return url[:start] + url[url.rfind("@", start, end) + 1 :] if "@" in url[start:end] else url
+    return url
+
+
+def _output_codec(charset: str) -> str | None:
+    """Return Python's codec for the queries of a document in `charset`; None for UTF-8 and where there is none."""
+    codec = _CODECS.get(charset, charset)
+    try:
+        "a".encode(codec)
+    except (LookupError, ValueError):
+        return None
+    return None if codec == "utf-8" else codec
+
+
+def _encode_query(reference: str, codec: str) -> str:
+    """Return `reference` with its query percent-encoded after encoding (URL Standard section 1.3), fragment dropped."""
+    text = reference.strip(_C0_OR_SPACE).translate(_TAB_OR_NEWLINE).partition("#")[0]
+    head, mark, query = text.partition("?")
+    if not mark:
+        return reference
+    try:
+        encoded = query.encode(codec)
+    except UnicodeEncodeError:
+        lost = {ord(c): f"%26%23{ord(c)}%3B" for c in set(query) if not _encodable(c, codec)}
+        encoded = query.translate(lost).encode(codec)
+    return f"{head}?{quote_from_bytes(encoded, safe=_QUERY_SAFE)}"
+
+
+def _encodable(character: str, codec: str) -> bool:
+    try:
+        character.encode(codec)
+    except UnicodeEncodeError:
+        return False
+    return True

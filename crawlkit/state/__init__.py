@@ -1,0 +1,32 @@
+"""The only code that knows LevelDB, and the on-disk format (version 1).
+
+Modules, from the bottom: `keys` names rows, `codec` turns values into bytes, `store` is the database and its overlay, `bloom`
+and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins` and `counters` one kind of row each,
+`frontier` and `distances` what happens to URLs, `directory` and `checkpoint` the files beside the database, `crawl` the
+whole.
+
+Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack arrays unless said otherwise.
+
+    prefix  key after the prefix                                value
+    m       name                                                batch (8 bytes), counters, config (JSON), private (JSON),
+                                                                rescan
+    g       number (8)                                          a seed's URL
+    l       number (8)                                          a run of the ledger (`checkpoint.Run`)
+    h       host id (8)                                         host record (`hosts.HostRecord`)
+    s       host id (8), URL id (10)                            seen entry: state, depth, hops[, tail of the row's key]
+    q       host id (8), priority (1), sequence (8)             queued row (`codec.QueueRow`)
+    t       due, ms since the epoch (8), sequence (8)           row to be tried again then (`codec.QueueRow`)
+    r       depth (4), URL's hash (16)                          URL whose edges are to be walked again (`codec.QueueRow`)
+    o       origin's hash (16)                                  robots.txt of an origin, zstd (`origins.OriginRecord`)
+    p       the URL                                             depth (4), hops (1), record, zstd (`model.Record`)
+
+Host and URL ids are BLAKE2b of 8 and 10 bytes with a personal string each (`keys`). A host's back queue is the range `q` + host
+id, ordered by priority (the depth, at most 255), then sequence. Example: the seed `http://a.test/` of a new crawl is
+
+    s 1f.. (18 bytes)              [0, 0, 0, 00 0000000000000001]
+    q 1f.. (8) 00 0000000000000001 ["http://a.test/", "a.test", 0, 0, 0, 0.0, null]
+
+A checkpoint is one synced batch with all that settled since the last one: the record `p`, the removal of `q`, the entry `s`
+with state 2, the rows of URLs that are new, the host, the counters and the batch's number. Then `CHECKPOINT` is replaced.
+Nothing is ever written un-synced: LevelDB starts a new log without syncing the old one, so un-synced batches can vanish out of order.
+"""

@@ -1,0 +1,67 @@
+"""Distances that were lowered: depth and hops of a URL, and the work of telling its links.
+
+A URL's depth is its graph distance from the seeds. When a shorter way to a settled URL is found, its record gets the lesser
+distances and a row in the relax range says that its admitting edges have to be walked again. Rows are taken lowest depth first
+and removed in the batch that holds what came of them, so a crash repeats at most the work of one batch.
+"""
+
+from crawlkit.model import MAX_HOPS, Kind, Record
+from crawlkit.state import keys
+from crawlkit.state.codec import QueueRow, SeenEntry, UrlState, encode_row
+from crawlkit.state.counters import Counters
+from crawlkit.state.frontier import Frontier
+from crawlkit.state.head import RangeHead
+from crawlkit.state.hosts import Host
+from crawlkit.state.pages import Pages
+from crawlkit.state.seen import SeenSet
+from crawlkit.state.store import Store
+
+ROWS_IN_MEMORY = 1024
+
+
+class Distances:
+    """Lowers distances, and keeps the queue of those still to propagate."""
+
+    def __init__(self, store: Store, seen: SeenSet, frontier: Frontier, pages: Pages, counters: Counters) -> None:
+        self._store = store
+        self._seen = seen
+        self._frontier = frontier
+        self._pages = pages
+        self._counters = counters
+        self._head = RangeHead(keys.RELAX, keys.RELAX)
+
+    def lower(self, url: str, host: Host, entry: SeenEntry, depth: int, hops: int) -> None:
+        """Give a seen URL lesser distances; if it has settled, queue the propagation along its edges."""
+        if entry.state is not UrlState.SETTLED:
+            self._frontier.lower(url, host, entry, depth, hops)
+            return
+        self._seen.put(url, host.id, SeenEntry(UrlState.SETTLED, depth, hops))
+        record = self._pages.get(url)
+        assert record is not None
+        self._pages.set_distances(url, depth, hops)
+        if record.kind is Kind.REDIRECT and hops < MAX_HOPS <= record.hops:
+            self._counters.settled(Kind.FAILURE, -1)
+            self._counters.settled(Kind.REDIRECT)
+        if depth < record.depth or record.kind is Kind.REDIRECT:  # links carry depth only, redirects both
+            self.propagate(url, depth)
+
+    def propagate(self, url: str, depth: int) -> None:
+        """Queue a walk along the edges of a settled URL."""
+        key = keys.relax_key(depth, url)
+        row = QueueRow(url, "", depth, 0)
+        self._store.stage(key, encode_row(row))
+        self._head.push(key, row, ROWS_IN_MEMORY)
+
+    @property
+    def pending(self) -> bool:
+        """Whether any lowered distance is still to propagate."""
+        return self._head.peek(self._store, ROWS_IN_MEMORY) is not None
+
+    def next(self) -> Record | None:
+        """Take the next record whose edges have to be walked, None if there is none."""
+        first = self._head.peek(self._store, ROWS_IN_MEMORY)
+        if first is None:
+            return None
+        self._head.pop()
+        self._store.unstage(first[0])
+        return self._pages.get(first[1].url)

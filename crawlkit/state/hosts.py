@@ -1,0 +1,138 @@
+"""Hosts: one small record each, and the window of those in memory.
+
+A record stores causes (when a request last started and ended, until when the host asked to be left alone), not a deadline: when
+the next request may start follows from them and the settings in force.
+"""
+
+from collections import OrderedDict
+
+import msgspec
+
+from crawlkit.errors import StateDamaged
+from crawlkit.state import keys
+from crawlkit.state.head import RangeHead
+from crawlkit.state.store import Store
+
+HOSTS_IN_MEMORY = 16_384
+
+
+class HostRecord(msgspec.Struct, array_like=True):
+    """What is durable about a host. Times in seconds since the epoch, 0 for never.
+
+    `queued` counts the rows of its back queue, claimed ones included; `timed` its rows in the timed range; `pages` its
+    records of kind page. `cursor` is the tail of a key that no queued row lies below.
+    """
+
+    name: str
+    queued: int = 0
+    timed: int = 0
+    pages: int = 0
+    last_start_s: float = 0.0
+    last_end_s: float = 0.0
+    hold_until_s: float = 0.0
+    crawl_delay_s: float = 0.0
+    cursor: bytes = b""
+
+
+class Host:
+    """A host in memory: its record, the head of its back queue, and what is in flight.
+
+    `claims` maps each claimed URL to the key of its row when it was claimed. `robots_pending` is set while a robots.txt of
+    the host is being fetched; nothing else is claimed meanwhile.
+    """
+
+    __slots__ = ("claims", "dirty", "head", "id", "in_flight", "record", "robots_pending", "scheduled")
+
+    def __init__(self, record: HostRecord, *, known: bool) -> None:
+        self.record = record
+        self.id = keys.host_id(record.name)
+        bucket = keys.queue_range(self.id)
+        self.head = RangeHead(bucket, bucket + record.cursor if known else None)
+        self.claims: dict[str, bytes] = {}
+        self.in_flight = 0
+        self.scheduled = False
+        self.robots_pending = False
+        self.dirty = False
+
+    @property
+    def waiting(self) -> int:
+        """How many rows of the back queue are not claimed."""
+        return self.record.queued - len(self.claims)
+
+    def reread(self) -> None:
+        """Forget the window and the cursor: read the back queue from its start again."""
+        self.record.cursor = b""
+        bucket = keys.queue_range(self.id)
+        self.head = RangeHead(bucket, bucket)
+
+    def note_cursor(self) -> None:
+        """Bring the record's cursor up to date: below every row that is not settled."""
+        first = self.head.first_key()
+        live = [*self.claims.values(), *([first] if first is not None else [])]
+        self.record.cursor = min(live)[9:] if live else b""
+
+
+class Hosts:
+    """All hosts, of which a bounded number is in memory; the others are records in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loaded: OrderedDict[str, Host] = OrderedDict()
+        self._dirty: list[Host] = []
+
+    def get(self, name: str) -> Host:
+        """Return the host `name`, from memory, the store, or new."""
+        host = self._loaded.get(name)
+        if host is not None:
+            return host
+        value = self._store.get(keys.host_key(keys.host_id(name)))
+        host = Host(HostRecord(name), known=False) if value is None else Host(decode_host(value), known=True)
+        self._loaded[name] = host
+        if len(self._loaded) > HOSTS_IN_MEMORY:
+            self._evict()
+        return host
+
+    def is_new(self, host: Host) -> bool:
+        """Whether the host has no record yet."""
+        return self._store.get(keys.host_key(host.id)) is None
+
+    def changed(self, host: Host) -> None:
+        """Note that the host's record differs from what is staged."""
+        if not host.dirty:
+            host.dirty = True
+            self._dirty.append(host)
+
+    def stage_changed(self) -> None:
+        """Stage the records of all hosts that changed since the last call."""
+        for host in self._dirty:
+            if host.dirty:
+                self._stage(host)
+        self._dirty.clear()
+
+    def _stage(self, host: Host) -> None:
+        host.note_cursor()
+        host.dirty = False
+        self._store.stage(keys.host_key(host.id), msgspec.msgpack.encode(host.record))
+
+    def _evict(self) -> None:
+        """Let go of the host that was loaded longest ago and is idle."""
+        for _ in range(len(self._loaded)):
+            name, host = self._loaded.popitem(last=False)
+            if host.scheduled or host.in_flight:
+                self._loaded[name] = host
+                continue
+            if host.dirty:
+                self._stage(host)
+            return
+
+    def scan(self, start: bytes, limit: int) -> list[tuple[bytes, HostRecord]]:
+        """Return up to `limit` staged or stored records from key `start` on, with their keys."""
+        return [(key, decode_host(value)) for key, value in self._store.scan(keys.HOST, start, limit)]
+
+
+def decode_host(value: bytes) -> HostRecord:
+    """Return the host record of `value`; StateDamaged if it is none."""
+    try:
+        return msgspec.msgpack.decode(value, type=HostRecord)
+    except msgspec.DecodeError as error:
+        raise StateDamaged(f"a host's record cannot be read: {error}") from error

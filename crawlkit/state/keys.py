@@ -1,0 +1,132 @@
+"""Key layout: how each kind of row is named in LevelDB.
+
+All keys are a prefix byte and fields of fixed width, big-endian, so that byte order is the order in which rows are read;
+only records end in something of free length, the URL itself. `state/__init__.py` lists every prefix with its value.
+"""
+
+import struct
+from hashlib import blake2b
+
+META = b"m"
+HOST = b"h"
+SEEN = b"s"
+QUEUE = b"q"
+TIMED = b"t"
+RELAX = b"r"
+ORIGIN = b"o"
+PAGE = b"p"
+SEED = b"g"
+RUN = b"l"
+
+MAX_PRIORITY = 255
+
+_TAIL_QUEUED = struct.Struct(">BQ")
+_TAIL_TIMED = struct.Struct(">QQ")
+_RELAX_HEAD = struct.Struct(">cI")
+_NUMBERED = struct.Struct(">cQ")
+
+
+def host_id(host: str) -> bytes:
+    """Return the 8 bytes that stand for a host name.
+
+    At 10^6 hosts two of them share an id with probability 3e-8; what they would share is a back queue and its gaps.
+    """
+    return blake2b(host.encode(), digest_size=8, person=b"crawlkit.host").digest()
+
+
+def url_id(url: str) -> bytes:
+    """Return the 10 bytes that tell a URL from the others of its host (10^7 URLs: 4e-11 for any two alike)."""
+    return blake2b(url.encode(), digest_size=10, person=b"crawlkit.url").digest()
+
+
+def seen_key(host: bytes, url: str) -> bytes:
+    """Return the seen-set's key: a host's URLs are one contiguous range."""
+    return SEEN + host + url_id(url)
+
+
+def host_key(host: bytes) -> bytes:
+    """Return the key of a host's record."""
+    return HOST + host
+
+
+def queue_range(host: bytes) -> bytes:
+    """Return the prefix of a host's back queue."""
+    return QUEUE + host
+
+
+def queued_tail(priority: int, sequence: int) -> bytes:
+    """Return what orders a row in its back queue: priority, then sequence."""
+    return _TAIL_QUEUED.pack(min(priority, MAX_PRIORITY), sequence)
+
+
+def timed_tail(due_s: float, sequence: int) -> bytes:
+    """Return what orders a retry in the timed range: when it is due (milliseconds), then sequence."""
+    return _TAIL_TIMED.pack(max(0, int(due_s * 1000)), sequence)
+
+
+def queue_key(host: bytes, tail: bytes) -> bytes:
+    """Return the key of a queued row."""
+    return QUEUE + host + tail
+
+
+def timed_key(tail: bytes) -> bytes:
+    """Return the key of a row in the timed range."""
+    return TIMED + tail
+
+
+def sequence_of(tail: bytes) -> int:
+    """Return the sequence number at the end of either tail."""
+    return int.from_bytes(tail[-8:], "big")
+
+
+def due_of(key: bytes) -> float:
+    """Return when a timed row is due, seconds since the epoch."""
+    return int.from_bytes(key[1:9], "big") / 1000
+
+
+def priority_of(key: bytes) -> int:
+    """Return the priority of a queued row's key."""
+    return key[9]
+
+
+def relax_key(depth: int, url: str) -> bytes:
+    """Return the key of a lowered distance still to propagate: lowest depth first."""
+    return _RELAX_HEAD.pack(RELAX, depth) + blake2b(url.encode(), digest_size=16, person=b"crawlkit.relx").digest()
+
+
+def page_key(url: str) -> bytes:
+    """Return the key of a record: the report is a walk over these, in the order of the URLs' bytes."""
+    return PAGE + url.encode()
+
+
+def origin_key(origin: str) -> bytes:
+    """Return the key of what is known of an origin's robots.txt."""
+    return ORIGIN + blake2b(origin.encode(), digest_size=16, person=b"crawlkit.orig").digest()
+
+
+def numbered_key(prefix: bytes, number: int) -> bytes:
+    """Return the key of the `number`-th seed or run."""
+    return _NUMBERED.pack(prefix, number)
+
+
+def meta_key(name: str) -> bytes:
+    """Return the key of a single value."""
+    return META + name.encode()
+
+
+def after(prefix: bytes) -> bytes:
+    """Return the smallest key greater than all that start with `prefix`."""
+    return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")
+
+
+def bucket_of(key: bytes) -> bytes | None:
+    """Return the range that `key` is scanned in, None for keys that are only looked up.
+
+    A back queue is a range of its own; hosts, retries and distances to propagate are one range each.
+    """
+    first = key[:1]
+    if first == QUEUE:
+        return key[:9]
+    if first in (TIMED, RELAX, HOST):
+        return first
+    return None

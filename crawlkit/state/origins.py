@@ -1,0 +1,54 @@
+"""Origins: what is known of each origin's robots.txt, kept over restarts with its expiry."""
+
+from enum import IntEnum
+
+import msgspec
+import zstandard
+
+from crawlkit.errors import StateDamaged
+from crawlkit.state import keys
+from crawlkit.state.store import Store
+
+
+class RobotsState(IntEnum):
+    """What the last fetch of a robots.txt led to."""
+
+    UNKNOWN = 0  # no verdict yet: it is being tried (again)
+    RULES = 1  # a file was received: `body` decides
+    ALLOW = 2  # there is none: all is allowed
+    UNREACHABLE = 3  # answered 5xx or 429 to the last: all is disallowed for now
+    NO_HOST = 4  # the host could not be reached
+    REFUSED = 5  # the host has a private address, which we do not connect to
+
+
+class OriginRecord(msgspec.Struct, frozen=True, array_like=True):
+    """An origin's robots.txt: verdict, body (decoded), until when it holds, failed attempts since the last verdict."""
+
+    origin: str
+    state: RobotsState = RobotsState.UNKNOWN
+    body: bytes = b""
+    expires_s: float = 0.0
+    attempts: int = 0
+
+
+class Origins:
+    """Look-ups and staged changes of origins."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._compress = zstandard.ZstdCompressor(level=1).compress
+        self._decompress = zstandard.ZstdDecompressor().decompress
+
+    def get(self, origin: str) -> OriginRecord:
+        """Return what is known of `origin`."""
+        value = self._store.get(keys.origin_key(origin))
+        if value is None:
+            return OriginRecord(origin)
+        try:
+            return msgspec.msgpack.decode(self._decompress(value), type=OriginRecord)
+        except (msgspec.DecodeError, zstandard.ZstdError) as error:
+            raise StateDamaged(f"what is stored of {origin}/robots.txt cannot be read: {error}") from error
+
+    def put(self, record: OriginRecord) -> None:
+        """Stage what is known of an origin."""
+        self._store.stage(keys.origin_key(record.origin), self._compress(msgspec.msgpack.encode(record)))

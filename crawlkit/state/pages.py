@@ -1,0 +1,74 @@
+"""Records: how each admitted URL ended, under the URL's own bytes, so that a walk over them is the sorted report."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from crawlkit.model import MAX_HOPS, Kind, Reason, Record
+from crawlkit.state import keys
+from crawlkit.state.codec import RecordCodec, distances_of, with_distances
+from crawlkit.state.store import Store
+
+
+class Pages:
+    """Look-ups and staged changes of records."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._codec = RecordCodec()
+
+    def put(self, record: Record) -> None:
+        """Stage a record."""
+        self._store.stage(keys.page_key(record.url), self._codec.encode(record))
+
+    def get(self, url: str) -> Record | None:
+        """Return the record of `url`, None if it has not settled."""
+        value = self._store.get(keys.page_key(url))
+        return None if value is None else self._codec.decode(url, value)
+
+    def distances(self, url: str) -> tuple[int, int] | None:
+        """Return depth and hops of the record of `url`, None if it has not settled."""
+        value = self._store.get(keys.page_key(url))
+        return None if value is None else distances_of(value)
+
+    def set_distances(self, url: str, depth: int, hops: int) -> None:
+        """Stage other distances for the record of `url`."""
+        key = keys.page_key(url)
+        value = self._store.get(key)
+        if value is not None:
+            self._store.stage(key, with_distances(value, depth, hops))
+
+    def walk(self) -> Iterator[Record]:
+        """Yield the records on disk as they are reported, in the order of their URLs' bytes; memory does not grow."""
+        for key, value in self._store.walk(keys.PAGE, keys.after(keys.PAGE)):
+            yield as_reported(self._codec.decode(key[1:].decode(), value))
+
+    def at_depth(self, depth: int, start: bytes, limit: int) -> tuple[list[str], bytes | None]:
+        """Return the URLs of settled records at exactly `depth` among the next `limit` on disk, and where to go on."""
+        urls = []
+        last = None
+        for count, (key, value) in enumerate(self._store.walk(start or keys.PAGE, keys.after(keys.PAGE)), 1):
+            if distances_of(value)[0] == depth:
+                urls.append(key[1:].decode())
+            if count == limit:
+                last = key + b"\0"
+                break
+        return urls, last
+
+
+def reported_kind(record: Record) -> Kind:
+    """Return the kind a record is reported and counted as: a redirect reached by too many redirects is a failure.
+
+    It is stored as the redirect that it is, so that it becomes one, without a fetch, when a shorter way is found.
+    """
+    if record.kind is Kind.REDIRECT and record.hops >= MAX_HOPS:
+        return Kind.FAILURE
+    return record.kind
+
+
+def as_reported(record: Record) -> Record:
+    """Return a stored record as the report shows it."""
+    kind = reported_kind(record)
+    if kind is record.kind:
+        return record
+    return msgspec.structs.replace(record, kind=kind, reason=Reason.TOO_MANY_REDIRECTS)

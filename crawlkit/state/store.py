@@ -1,0 +1,197 @@
+"""LevelDB, and the overlay of what is not yet written.
+
+Rule 1: only this file names plyvel. Rule 2: every write is a synced batch; there is no single put. Rule 3: no policy here.
+Rule 4: after a failed write nothing more is written (whether a failed sync reached the disk is unknowable: fsync must not be
+tried again, Rebello et al., ATC 2020).
+
+`stage` changes the overlay only; `get` and `scan` see staged values. `freeze` takes what was staged as one `Batch`, whose
+`write` may run on another thread while the next changes gather; `install` drops it from the overlay once it is on disk.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import plyvel
+
+from crawlkit.errors import StateDamaged, StateError, StorageError
+from crawlkit.state import keys
+
+# Memory held by LevelDB: two memtables and the block cache. 16 MiB memtables keep level 0 from filling up (measured: with
+# the default 4 MiB a batch of 4 KB records stalls for seconds); larger files keep the table cache from thrashing.
+WRITE_BUFFER_BYTES = 16 * 1024 * 1024
+BLOCK_CACHE_BYTES = 32 * 1024 * 1024
+MAX_FILE_BYTES = 16 * 1024 * 1024
+
+
+class _Generation:
+    """Changes that are not on disk yet: value or None for a removal, and which keys lie in which scanned range."""
+
+    __slots__ = ("buckets", "changes")
+
+    def __init__(self) -> None:
+        self.changes: dict[bytes, bytes | None] = {}
+        self.buckets: dict[bytes, set[bytes]] = {}
+
+    def set(self, key: bytes, value: bytes | None) -> None:
+        self.changes[key] = value
+        bucket = keys.bucket_of(key)
+        if bucket is not None:
+            rows = self.buckets.get(bucket)
+            if rows is None:
+                rows = self.buckets[bucket] = set()
+            rows.add(key)
+
+
+class Batch:
+    """All that was staged up to one `freeze`: written whole or not at all."""
+
+    def __init__(self, store: "Store", changes: dict[bytes, bytes | None]) -> None:
+        self._store = store
+        self._changes = changes
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def write(self) -> None:
+        """Write and sync. StorageError if that fails, and for every batch after it."""
+        self._store.write_changes(self._changes)
+
+
+class Store:
+    """One open database. Not for use by two threads at once, except `Batch.write`."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self._path = path
+        self._failed: str | None = None
+        try:
+            self._db: Any = plyvel.DB(
+                str(path),
+                create_if_missing=create,  # only when a crawl is made: a lost CURRENT must not read as a new database
+                error_if_exists=create,
+                paranoid_checks=True,  # without it 64 zeroed bytes in the log lose rows silently
+                bloom_filter_bits=10,
+                write_buffer_size=WRITE_BUFFER_BYTES,
+                lru_cache_size=BLOCK_CACHE_BYTES,
+                max_file_size=MAX_FILE_BYTES,
+                compression="snappy",
+            )
+        except plyvel.IOError as error:
+            if "LOCK" in str(error):
+                raise StateError(f"{path} is in use by another process") from error
+            raise _damaged(path, error) from error
+        except plyvel.Error as error:
+            raise _damaged(path, error) from error
+        self._staged = _Generation()
+        self._writing: _Generation | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database; what is staged and not written is dropped, as by a kill."""
+        self._db.close()
+
+    @property
+    def staged_rows(self) -> int:
+        """How many changes wait for the next batch."""
+        return len(self._staged.changes)
+
+    def stage(self, key: bytes, value: bytes) -> None:
+        """Set `key` in the overlay, for the next batch."""
+        self._staged.set(key, value)
+
+    def unstage(self, key: bytes) -> None:
+        """Remove `key` in the overlay, for the next batch."""
+        self._staged.set(key, None)
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value as staged, being written, or on disk; StateDamaged if the disk's is corrupt."""
+        changes = self._staged.changes
+        if key in changes:
+            return changes[key]
+        writing = self._writing
+        if writing is not None and key in writing.changes:
+            return writing.changes[key]
+        try:
+            value: bytes | None = self._db.get(key, verify_checksums=True)
+        except plyvel.Error as error:
+            raise _damaged(self._path, error) from error
+        return value
+
+    def scan(self, bucket: bytes, start: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        """Return up to `limit` rows of one range from `start` on, in key order, the overlay applied.
+
+        Cost: a sort of the range's staged keys, then what is on disk row by row.
+        """
+        staged, covered = self._overlay_rows(bucket, start)
+        on_disk = self.walk(start, keys.after(bucket))
+        rows: list[tuple[bytes, bytes]] = []
+        next_disk = next(on_disk, None)
+        for key, value in staged:
+            while next_disk is not None and next_disk[0] < key and len(rows) < limit:
+                if next_disk[0] not in covered:
+                    rows.append(next_disk)
+                next_disk = next(on_disk, None)
+            if len(rows) >= limit:
+                return rows
+            rows.append((key, value))
+        while next_disk is not None and len(rows) < limit:
+            if next_disk[0] not in covered:
+                rows.append(next_disk)
+            next_disk = next(on_disk, None)
+        return rows
+
+    def _overlay_rows(self, bucket: bytes, start: bytes) -> tuple[list[tuple[bytes, bytes]], set[bytes]]:
+        """Return the range's staged rows from `start` in order, and every key that the overlay answers for."""
+        newest = self._staged
+        covered = {key for key in newest.buckets.get(bucket, ()) if key >= start}
+        merged = {key: newest.changes[key] for key in covered}
+        if self._writing is not None:
+            for key in self._writing.buckets.get(bucket, ()):
+                if key >= start and key not in covered:
+                    covered.add(key)
+                    merged[key] = self._writing.changes[key]
+        return sorted((key, value) for key, value in merged.items() if value is not None), covered
+
+    def walk(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the rows on disk in [start, stop), in key order, as of now; the overlay is not applied."""
+        try:
+            with self._db.iterator(start=start, stop=stop, verify_checksums=True) as rows:
+                yield from rows
+        except plyvel.Error as error:
+            raise _damaged(self._path, error) from error
+
+    def freeze(self) -> Batch:
+        """Take what is staged as one batch; look-ups go on seeing it. One batch is in the making at a time."""
+        if self._writing is not None:
+            raise RuntimeError("a batch is still being written")
+        self._writing, self._staged = self._staged, _Generation()
+        return Batch(self, self._writing.changes)
+
+    def install(self) -> None:
+        """Forget the batch that was written: the disk answers for it from now on."""
+        self._writing = None
+
+    def write_changes(self, changes: dict[bytes, bytes | None]) -> None:
+        """Write and sync one batch (called by `Batch.write`, on the writer thread)."""
+        if self._failed is not None:
+            raise StorageError(self._failed)
+        try:
+            with self._db.write_batch(transaction=True, sync=True) as batch:
+                for key, value in changes.items():
+                    if value is None:
+                        batch.delete(key)
+                    else:
+                        batch.put(key, value)
+        except (plyvel.Error, OSError) as error:
+            self._failed = f"writing to {self._path} failed: {error}; free space or mend the disk, then resume"
+            raise StorageError(self._failed) from error
+
+
+def _damaged(path: Path, error: Exception) -> StateDamaged:
+    return StateDamaged(f"the database in {path} is damaged: {error}; keep a copy of the directory before trying repairs")

@@ -1,0 +1,13 @@
+"""What people and programs see of a crawl: the command line, settings, reports.
+
+In the order an invocation meets them:
+
+1. `options`: the command line's options, one for each key of the settings.
+2. `settings`: gathers the settings in force from defaults, files, environment and options, and remembers where each
+   came from.
+3. `config_command`: `crawlkit config show` and `check`.
+4. `cli`: the commands.
+5. `report`: records as text or JSON lines.
+
+Nothing below imports from here. Data goes to standard output, all else to standard error.
+"""

@@ -1,0 +1,244 @@
+"""Records as a report: text or JSON lines, as a stream, with counts and the digest of what was written.
+
+Whoever calls hands over the records sorted by the bytes of their URL. Without timing, what is written is a function of
+the records alone, so that two crawls can be compared byte for byte.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO, TextIO, assert_never
+
+import msgspec
+
+from crawlkit.durable import open_replacement
+from crawlkit.model import SENTENCES, Kind, OrderReason, Reason, Record
+
+SIDECAR_SUFFIX = ".meta.json"
+
+
+class ReportFormat(StrEnum):
+    """How a record is written."""
+
+    TEXT = "text"
+    JSONL = "jsonl"
+
+
+class Only(StrEnum):
+    """Which records are written."""
+
+    PAGES = "pages"
+    REDIRECTS = "redirects"
+    FAILURES = "failures"
+    EXCLUDED = "excluded"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What to write and how. `only` is by default pages for text, all for JSON lines. Text has no timing."""
+
+    format: ReportFormat = ReportFormat.TEXT
+    only: Only | None = None
+    with_timing: bool = False
+
+    def kinds(self) -> frozenset[Kind]:
+        """Return the kinds of records that are written."""
+        match self.only or (Only.PAGES if self.format is ReportFormat.TEXT else Only.ALL):
+            case Only.PAGES:
+                return frozenset({Kind.PAGE})
+            case Only.REDIRECTS:
+                return frozenset({Kind.REDIRECT})
+            case Only.FAILURES:
+                return frozenset({Kind.FAILURE})
+            case Only.EXCLUDED:
+                return frozenset({Kind.EXCLUDED})
+            case Only.ALL:
+                return frozenset(Kind)
+            case unknown:
+                assert_never(unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportCounts:
+    """How many records of each kind there are, written or not, and the SHA-256 (hex) of the bytes written."""
+
+    pages: int
+    redirects: int
+    failures: int
+    excluded: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportMeta:
+    """What the sidecar says of the crawl; `reasons` are all that made the report depend on order or time."""
+
+    settings_hash: str
+    reasons: tuple[OrderReason, ...] = ()
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the same site gives the same report."""
+        return not self.reasons
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of JSON: these fields in this order, all of them always there."""
+
+    url: str
+    kind: Kind
+    status: int | None
+    depth: int
+    content_type: str | None
+    charset: str | None
+    bytes: int | None
+    truncated: bool | None
+    title: str | None
+    digest: str | None
+    links: tuple[str, ...]
+    redirect_to: str | None
+    canonical: str | None
+    duplicate_of: str | None
+    fields: dict[str, str]
+    reason: Reason | None
+    detail: str | None
+
+
+class TimedLine(Line, frozen=True, kw_only=True):
+    """A line with what depends on time and order: `fetched_at` in seconds since the epoch, `message` the library's."""
+
+    message: str | None
+    fetched_at: float | None
+    elapsed_ms: int | None
+    attempts: int
+    via: str | None
+
+
+def write_report(records: Iterable[Record], out: BinaryIO, err: TextIO, options: ReportOptions) -> ReportCounts:
+    """Write the records that `options` ask for to `out`; text also names every failure on `err`.
+
+    Takes one record at a time. `out` and `err` are flushed by whoever opened them; their OSErrors pass through.
+    """
+    kinds = options.kinds()
+    formatted = _formatter(options)
+    names_failures = options.format is ReportFormat.TEXT
+    counts: Counter[Kind] = Counter()
+    digest = hashlib.sha256()
+    for record in records:
+        counts[record.kind] += 1
+        if names_failures and record.kind is Kind.FAILURE:
+            err.write(f"FAILED {record.url}: {record.reason}\n")
+        if record.kind in kinds:
+            written = formatted(record)
+            digest.update(written)
+            out.write(written)
+    return ReportCounts(
+        pages=counts[Kind.PAGE],
+        redirects=counts[Kind.REDIRECT],
+        failures=counts[Kind.FAILURE],
+        excluded=counts[Kind.EXCLUDED],
+        sha256=digest.hexdigest(),
+    )
+
+
+def write_report_file(
+    path: Path, records: Iterable[Record], err: TextIO, options: ReportOptions, meta: ReportMeta
+) -> ReportCounts:
+    """Replace `path` by the report and `path` + `.meta.json` by its sidecar, each atomically, once both are written.
+
+    Raises:
+        StorageError: one of them could not be written. Whatever goes wrong, also in `records`, the old report stays.
+    """
+    with (
+        open_replacement(path.with_name(path.name + SIDECAR_SUFFIX)) as sidecar,
+        open_replacement(path) as out,
+    ):
+        counts = write_report(records, out, err, options)
+        sidecar.write(_sidecar(counts, meta))
+        sidecar.flush()  # a full disk shows here, before either file is replaced
+    return counts
+
+
+def _sidecar(counts: ReportCounts, meta: ReportMeta) -> bytes:
+    numbers = asdict(counts)
+    sha256 = numbers.pop("sha256")
+    content = {
+        "counts": numbers,
+        "settings_hash": meta.settings_hash,
+        "sha256": sha256,
+        "deterministic": meta.deterministic,
+        "reasons": meta.reasons,
+    }
+    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+
+
+def _formatter(options: ReportOptions) -> Callable[[Record], bytes]:
+    match options.format:
+        case ReportFormat.TEXT:
+            return _text
+        case ReportFormat.JSONL:
+            return _timed_line if options.with_timing else _line
+        case unknown:
+            assert_never(unknown)
+
+
+def _text(record: Record) -> bytes:
+    lines = [f"URL: {record.url}"]
+    match record.kind:
+        case Kind.PAGE:
+            lines += ["Links:", *(f"  {link}" for link in record.links)]
+        case Kind.REDIRECT:
+            lines.append(f"Redirect: {record.redirect_to}")
+        case Kind.FAILURE:
+            lines.append(f"Failed: {record.reason}")
+        case Kind.EXCLUDED:
+            lines.append(f"Excluded: {record.reason}")
+        case unknown:
+            assert_never(unknown)
+    return ("\n".join(lines) + "\n").encode()
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def _line(record: Record) -> bytes:
+    return _encode(_as_line(record)) + b"\n"
+
+
+def _timed_line(record: Record) -> bytes:
+    timed = TimedLine(
+        **msgspec.structs.asdict(_as_line(record)),
+        message=record.message,
+        fetched_at=record.fetched_at,
+        elapsed_ms=record.elapsed_ms,
+        attempts=record.attempts,
+        via=record.via,
+    )
+    return _encode(timed) + b"\n"
+
+
+def _as_line(record: Record) -> Line:
+    reason = record.reason
+    return Line(
+        url=record.url,
+        kind=record.kind,
+        status=record.status,
+        depth=record.depth,
+        content_type=record.content_type,
+        charset=record.charset,
+        bytes=record.body_bytes,
+        truncated=record.truncated,
+        title=record.title,
+        digest=record.digest,
+        links=record.links,
+        redirect_to=record.redirect_to,
+        canonical=record.canonical,
+        duplicate_of=None,
+        fields={},
+        reason=reason,
+        detail=None if reason is None else SENTENCES[reason],
+    )

@@ -1,0 +1,127 @@
+"""Gathers the settings in force, and where each of them came from.
+
+Later ones win: defaults; `[tool.crawlkit]` in pyproject.toml; crawlkit.toml; the file named by `--config`; environment
+variables `CRAWLKIT_<KEY>`; options. A list replaces the list below it. Everything given is checked, also what is
+overruled.
+"""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crawlkit.config import SETTINGS, Config, ValueKind, find_setting, read_value
+from crawlkit.errors import ConfigError
+
+ENVIRONMENT_PREFIX = "CRAWLKIT_"
+RESERVED_VARIABLES = frozenset({"CRAWLKIT_FAILPOINT", "CRAWLKIT_SEED"})
+"""Variables with our prefix that are no settings: where a test makes the process die, and a test session's seed."""
+
+DEFAULT_SOURCE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings in force. `sources` names for each key where it came from, as in `option --workers`."""
+
+    config: Config
+    sources: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """One value somewhere: the key as written there, the value as written there, the place."""
+
+    key: str
+    raw: object
+    source: str
+
+
+def gather(cwd: Path, config_file: Path | None, environ: Mapping[str, str], options: Mapping[str, object]) -> Settings:
+    """Return the settings in force for a command that starts in `cwd`.
+
+    Args:
+        cwd: where pyproject.toml and crawlkit.toml are looked for; neither needs to be there.
+        config_file: the file of `--config`, if given; it must be there.
+        environ: all environment variables; those of other programs are passed over.
+        options: the options that were given, by key (`surfaces.options.given`).
+
+    Raises:
+        ConfigError: a file cannot be read, or a key is unknown, given twice in one place, or its value cannot be. The
+            text begins with the place.
+    """
+    values: dict[str, Any] = {}
+    sources = dict.fromkeys(SETTINGS, DEFAULT_SOURCE)
+    for layer in (
+        *(_found(cwd / name) for name in ("pyproject.toml", "crawlkit.toml")),
+        _read(config_file, f"--config {config_file}") if config_file is not None else (),
+        _variables(environ),
+        [_Given(key, raw, f"option {_option_name(key, raw)}") for key, raw in options.items()],
+    ):
+        for key, (value, source) in _checked(layer).items():
+            values[key] = value
+            sources[key] = source
+    return Settings(Config.from_values(values), sources)
+
+
+def read_file(path: Path) -> Config:
+    """Return the settings of one TOML file alone, over the defaults; ConfigError if it cannot be read or used."""
+    checked = _checked(_read(path, str(path)))
+    return Config.from_values({key: value for key, (value, _) in checked.items()})
+
+
+def _checked(layer: Iterable[_Given]) -> dict[str, tuple[Any, str]]:
+    checked: dict[str, tuple[Any, str]] = {}
+    for given in layer:
+        try:
+            setting = find_setting(given.key)
+            value = read_value(setting, given.raw)
+        except ConfigError as error:
+            raise ConfigError(f"{given.source}: {error}") from error
+        if setting.key in checked:
+            raise ConfigError(f"{given.source}: {setting.key}: given twice")
+        checked[setting.key] = value, given.source
+    return checked
+
+
+def _found(path: Path) -> list[_Given]:
+    return _read(path, path.name) if path.exists() else []
+
+
+def _read(path: Path, source: str) -> list[_Given]:
+    """Return what a TOML file gives: its table `[tool.crawlkit]` and, but for pyproject.toml, its top-level keys."""
+    document = _parse(path, source)
+    tool = document.pop("tool", {})
+    table = tool.get("crawlkit", {}) if isinstance(tool, dict) else tool
+    if not isinstance(table, dict):
+        raise ConfigError(f"{source}: [tool.crawlkit] must be a table")
+    tables = [table] if path.name == "pyproject.toml" else [document, table]
+    return [_Given(key, raw, source) for keys in tables for key, raw in keys.items()]
+
+
+def _parse(path: Path, source: str) -> dict[str, Any]:
+    try:
+        data = path.read_bytes()
+        return tomllib.loads(data.decode())
+    except OSError as error:
+        raise ConfigError(f"{source}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{source}: not UTF-8 (at line {line})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{source}: not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{source}: not valid TOML: nested too deeply") from error
+
+
+def _variables(environ: Mapping[str, str]) -> Iterator[_Given]:
+    for name in sorted(environ):
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in RESERVED_VARIABLES:
+            yield _Given(name.removeprefix(ENVIRONMENT_PREFIX), environ[name], name)
+
+
+def _option_name(key: str, raw: object) -> str:
+    name = key.replace("_", "-")
+    is_off = raw is False and key in SETTINGS and SETTINGS[key].kind is ValueKind.SWITCH
+    return f"--no-{name}" if is_off else f"--{name}"

@@ -1,0 +1,274 @@
+"""The report: its exact bytes, its fields and their order, its digest, and that a failure leaves the old file."""
+
+import hashlib
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawlkit.errors import StateDamaged, StorageError
+from crawlkit.model import SENTENCES, Kind, OrderReason, Reason, Record
+from crawlkit.surfaces.report import (
+    Only,
+    ReportFormat,
+    ReportMeta,
+    ReportOptions,
+    write_report,
+    write_report_file,
+)
+
+PAGE = Record(
+    url="https://example.com/",
+    kind=Kind.PAGE,
+    depth=0,
+    status=200,
+    content_type="text/html",
+    charset="utf-8",
+    body_bytes=1234,
+    truncated=False,
+    title="Ünïcode «title»",
+    digest="sha256:00",
+    links=("https://example.com/about", "https://external.example.net/"),
+    nofollow=(1,),
+    canonical="https://example.com/",
+    directives=("noindex",),
+    fetched_at=1700000000.5,
+    elapsed_ms=12,
+    attempts=1,
+)
+BARE_PAGE = Record(url="https://example.com/bare", kind=Kind.PAGE, depth=1, status=204)
+FAILURE = Record(
+    url="https://example.com/gone",
+    kind=Kind.FAILURE,
+    depth=1,
+    status=404,
+    reason=Reason.CLIENT_ERROR,
+    message="HTTP/1.1 404 Not Found",
+    attempts=1,
+    via="https://example.com/",
+)
+REDIRECT = Record(
+    url="https://example.com/old", kind=Kind.REDIRECT, depth=1, status=301, redirect_to="https://example.com/new"
+)
+EXCLUDED = Record(url="https://example.com/private", kind=Kind.EXCLUDED, depth=1, reason=Reason.ROBOTS_DISALLOW)
+RECORDS = [PAGE, BARE_PAGE, FAILURE, REDIRECT, EXCLUDED]
+
+FIELDS = [
+    *("url", "kind", "status", "depth", "content_type", "charset", "bytes", "truncated", "title", "digest", "links"),
+    *("redirect_to", "canonical", "duplicate_of", "fields", "reason", "detail"),
+]
+TIMING_FIELDS = ["message", "fetched_at", "elapsed_ms", "attempts", "via"]
+JSONL = ReportOptions(format=ReportFormat.JSONL)
+TIMED = ReportOptions(format=ReportFormat.JSONL, with_timing=True)
+META = ReportMeta(settings_hash="sha256:ab")
+
+
+def written(options: ReportOptions, records: list[Record] | None = None) -> tuple[bytes, str]:
+    """Return what goes to standard output and to standard error."""
+    out, err = io.BytesIO(), io.StringIO()
+    write_report(RECORDS if records is None else records, out, err, options)
+    return out.getvalue(), err.getvalue()
+
+
+def lines(options: ReportOptions) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in written(options)[0].splitlines()]
+
+
+def test_text_is_pages_with_their_links_and_failures_go_to_standard_error() -> None:
+    out, err = written(ReportOptions())
+    assert out.decode() == (
+        "URL: https://example.com/\n"
+        "Links:\n"
+        "  https://example.com/about\n"
+        "  https://external.example.net/\n"
+        "URL: https://example.com/bare\n"
+        "Links:\n"
+    )
+    assert err == "FAILED https://example.com/gone: http.client_error\n"
+
+
+def test_text_of_all_kinds_is_a_block_each() -> None:
+    out, err = written(ReportOptions(only=Only.ALL))
+    assert out.decode().endswith(
+        "URL: https://example.com/gone\n"
+        "Failed: http.client_error\n"
+        "URL: https://example.com/old\n"
+        "Redirect: https://example.com/new\n"
+        "URL: https://example.com/private\n"
+        "Excluded: robots.disallow\n"
+    )
+    assert err.startswith("FAILED ")
+
+
+@pytest.mark.parametrize("options", [JSONL, TIMED])
+def test_a_line_has_all_fields_in_the_order_of_the_contract(options: ReportOptions) -> None:
+    for line in lines(options):
+        assert list(line) == FIELDS + (TIMING_FIELDS if options.with_timing else [])
+
+
+def test_a_line_is_exactly_these_bytes() -> None:
+    assert written(JSONL, [PAGE])[0].decode() == (
+        '{"url":"https://example.com/","kind":"page","status":200,"depth":0,"content_type":"text/html",'
+        '"charset":"utf-8","bytes":1234,"truncated":false,"title":"Ünïcode «title»","digest":"sha256:00",'
+        '"links":["https://example.com/about","https://external.example.net/"],"redirect_to":null,'
+        '"canonical":"https://example.com/","duplicate_of":null,"fields":{},"reason":null,"detail":null}\n'
+    )
+
+
+def test_what_a_record_lacks_is_null_and_its_links_are_empty() -> None:
+    (line,) = (line for line in lines(JSONL) if line["kind"] == "excluded")
+    assert line["links"] == []
+    assert line["fields"] == {}
+    assert line["reason"] == "robots.disallow"
+    rest = set(FIELDS) - {"url", "kind", "depth", "links", "fields", "reason", "detail"}
+    assert all(line[name] is None for name in rest)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_detail_is_the_fixed_sentence_of_the_reason(reason: Reason) -> None:
+    record = Record(url="https://a.test/", kind=Kind.FAILURE, depth=0, reason=reason, message="Errno 111 at 0x7f")
+    line = json.loads(written(JSONL, [record])[0])
+    assert (line["reason"], line["detail"]) == (reason.value, SENTENCES[reason])
+
+
+def test_what_depends_on_time_or_order_is_shown_with_timing_only() -> None:
+    failure = lines(TIMED)[2]
+    assert failure["message"] == "HTTP/1.1 404 Not Found"
+    assert failure["via"] == "https://example.com/"
+    assert lines(TIMED)[0]["fetched_at"] == 1700000000.5
+    assert "Not Found" not in written(JSONL)[0].decode()
+
+
+@given(st.none() | st.text(), st.none() | st.floats(0, 1e10), st.none() | st.integers(0, 10**9), st.integers(0, 9))
+def test_without_timing_the_bytes_do_not_depend_on_time_order_or_attempts(
+    text: str | None, at: float | None, elapsed_ms: int | None, attempts: int
+) -> None:
+    other = Record(
+        url=FAILURE.url,
+        kind=FAILURE.kind,
+        depth=FAILURE.depth,
+        status=FAILURE.status,
+        reason=FAILURE.reason,
+        message=text,
+        fetched_at=at,
+        elapsed_ms=elapsed_ms,
+        attempts=attempts,
+        via=text,
+    )
+    for options in (JSONL, ReportOptions(only=Only.ALL)):
+        assert written(options, [other]) == written(options, [FAILURE])
+
+
+@pytest.mark.parametrize(
+    ("only", "kinds"),
+    [
+        (None, {"page", "failure", "redirect", "excluded"}),
+        (Only.ALL, {"page", "failure", "redirect", "excluded"}),
+        (Only.PAGES, {"page"}),
+        (Only.REDIRECTS, {"redirect"}),
+        (Only.FAILURES, {"failure"}),
+        (Only.EXCLUDED, {"excluded"}),
+    ],
+)
+def test_only_chooses_the_kind_and_counts_stay_those_of_the_crawl(only: Only | None, kinds: set[str]) -> None:
+    options = ReportOptions(format=ReportFormat.JSONL, only=only)
+    assert {line["kind"] for line in lines(options)} == kinds
+    out = io.BytesIO()
+    counts = write_report(RECORDS, out, io.StringIO(), options)
+    assert (counts.pages, counts.redirects, counts.failures, counts.excluded) == (2, 1, 1, 1)
+    assert counts.sha256 == hashlib.sha256(out.getvalue()).hexdigest()
+
+
+def test_json_lines_say_nothing_on_standard_error() -> None:
+    assert written(JSONL)[1] == ""
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_title_is_kept_as_it_is_and_stays_on_its_line(title: str) -> None:
+    out = written(JSONL, [Record(url="https://a.test/", kind=Kind.PAGE, depth=0, title=title)])[0]
+    assert out.count(b"\n") == 1
+    assert json.loads(out)["title"] == title
+
+
+def test_records_are_taken_one_at_a_time() -> None:
+    out = io.BytesIO()
+
+    def stream() -> Iterator[Record]:
+        for number in range(3):
+            assert out.getvalue().count(b"\n") == number
+            yield BARE_PAGE
+
+    assert write_report(stream(), out, io.StringIO(), JSONL).pages == 3
+
+
+def test_a_report_file_comes_with_a_sidecar_that_vouches_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    meta = ReportMeta(settings_hash="sha256:ab", reasons=(OrderReason.LIMIT_PAGES, OrderReason.TRANSIENT))
+    write_report_file(path, RECORDS, io.StringIO(), JSONL, meta)
+    assert path.read_bytes() == written(JSONL)[0]
+    assert json.loads((tmp_path / "out.jsonl.meta.json").read_text()) == {
+        "counts": {"pages": 2, "redirects": 1, "failures": 1, "excluded": 1},
+        "settings_hash": "sha256:ab",
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "deterministic": False,
+        "reasons": ["limit.pages", "failure.transient"],
+    }
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_report_is_deterministic_exactly_when_nothing_speaks_against_it() -> None:
+    assert META.deterministic
+    assert not ReportMeta(settings_hash="", reasons=(OrderReason.HOOK,)).deterministic
+
+
+def test_text_to_a_file_names_failures_on_standard_error_too(tmp_path: Path) -> None:
+    err = io.StringIO()
+    write_report_file(tmp_path / "out.txt", RECORDS, err, ReportOptions(), META)
+    assert err.getvalue().startswith("FAILED https://example.com/gone")
+
+
+def test_damage_met_half_way_leaves_the_old_report_and_sidecar(tmp_path: Path) -> None:
+    path, sidecar = tmp_path / "out", tmp_path / "out.meta.json"
+    path.write_text("old")
+    sidecar.write_text("old too")
+
+    def damaged() -> Iterator[Record]:
+        yield PAGE
+        raise StateDamaged("block checksum")
+
+    with pytest.raises(StateDamaged):
+        write_report_file(path, damaged(), io.StringIO(), JSONL, META)
+    assert (path.read_text(), sidecar.read_text()) == ("old", "old too")
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_disk_too_full_for_the_sidecar_leaves_the_old_report(tmp_path: Path) -> None:
+    """A limit on file size stands for the full disk: the empty report fits, the sidecar does not."""
+    path = tmp_path / "out"
+    path.write_text("old")
+    program = (
+        "import io, resource, signal, sys; from pathlib import Path\n"
+        "from crawlkit.surfaces.report import ReportMeta, ReportOptions, write_report_file\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (50, 50))\n"
+        "write_report_file(Path(sys.argv[1]), [], io.StringIO(), ReportOptions(), ReportMeta('sha256:ab'))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
+    assert "StorageError: cannot write" in done.stderr.splitlines()[-1]
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_report_that_cannot_be_written_is_a_storage_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="No such file or directory"):
+        write_report_file(tmp_path / "none" / "out", RECORDS, io.StringIO(), JSONL, META)
+    (tmp_path / "out.meta.json").mkdir()
+    with pytest.raises(StorageError, match="not a regular file"):
+        write_report_file(tmp_path / "out", RECORDS, io.StringIO(), JSONL, META)
+    assert not (tmp_path / "out").exists()
