@@ -30,6 +30,4 @@ def suite(name: str, *, leave_out: frozenset[str] = frozenset()) -> list[Any]:
         return [pytest.param(None, id=name, marks=pytest.mark.skip(reason=f"{path} is not here"))]
     data = json.loads(path.read_text())
     texts = data.get("texts", {})
-    return [
-        pytest.param({**c, "texts": texts} if texts else c, id=c["id"]) for c in data["cases"] if c["id"] not in leave_out
-    ]
+    return [pytest.param({**c, "texts": texts} if texts else c, id=c["id"]) for c in data["cases"] if c["id"] not in leave_out]

@@ -152,9 +152,7 @@ def test_a_value_is_read_from_text_toml_and_python(key: str, raw: object, value:
         ("resolve", "a b=127.0.0.1", "GLOB=ADDR[:PORT]"),
     ],
 )
-def test_a_wrong_value_is_refused_in_one_line_with_key_expectation_and_value(
-    key: str, raw: object, expected: str
-) -> None:
+def test_a_wrong_value_is_refused_in_one_line_with_key_expectation_and_value(key: str, raw: object, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_value(SETTINGS[key], raw)
     text = str(caught.value)
@@ -223,9 +221,7 @@ def test_toml_text_and_stored_values_read_back_as_the_same_settings(config: Conf
     assert Config.from_values(to_values(config)) == config
 
 
-@pytest.mark.parametrize(
-    "pattern", [r"it's\.html", "\x7f", r"\x7f'", '"\\\\"', "a\tb", "a\nb\\.c", "ü\\.\U0001f600", "''"]
-)
+@pytest.mark.parametrize("pattern", [r"it's\.html", "\x7f", r"\x7f'", '"\\\\"', "a\tb", "a\nb\\.c", "ü\\.\U0001f600", "''"])
 def test_any_pattern_survives_as_a_toml_string(pattern: str) -> None:
     config = Config(include=(pattern,))
     assert Config.from_values(tomllib.loads(to_toml(config))) == config

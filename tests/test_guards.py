@@ -50,9 +50,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "gethostbyname": lambda: socket.gethostbyname("example.com"),
     "gethostbyaddr": lambda: socket.gethostbyaddr(OUTSIDE),
     "uvloop getaddrinfo": lambda: _in_uvloop(lambda loop: loop.getaddrinfo("example.com", 80)),
-    "uvloop create_connection": lambda: _in_uvloop(
-        lambda loop: loop.create_connection(asyncio.Protocol, host=OUTSIDE, port=9)
-    ),
+    "uvloop create_connection": lambda: _in_uvloop(lambda loop: loop.create_connection(asyncio.Protocol, host=OUTSIDE, port=9)),
 }
 
 

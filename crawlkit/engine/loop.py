@@ -149,7 +149,8 @@ class Loop:
             task.add_done_callback(self._done)
 
     async def _carry_out(self, job: Job) -> None:
-        self._results.append(await self._worker.carry_out(job))
+        fetched = await self._worker.carry_out(job)
+        self._results.append(fetched)  # looked up after the wait: the list is replaced at each settling
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

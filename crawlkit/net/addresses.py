@@ -8,9 +8,7 @@ where an IPv6 address carries an IPv4 one: then the inner address decides.
 import ipaddress
 from typing import Final
 
-_GLOBAL_UNICAST: Final = ipaddress.IPv6Network(
-    "2000::/3"
-)  # the only IPv6 space handed out so far (RFC 4291 section 2.4)
+_GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")  # the only IPv6 space handed out so far (RFC 4291 section 2.4)
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052; its local twin 64:ff9b:1::/48 is outside of 2000::/3
 _TEREDO: Final = ipaddress.IPv6Network("2001::/32")  # RFC 4380: the inner address is a client's, no server lives there
 

@@ -24,6 +24,8 @@ ACCEPT_ENCODING: Final = b"gzip, deflate, br, zstd"
 """What is asked for: exactly what can be undone here."""
 
 _PIECE_BYTES: Final = 256 * 1024
+# What a decoder leaves of its input is copied each time: by small slices that stays cheap for thousands of tiny members.
+_SLICE_BYTES: Final = 16 * 1024
 _MAX_CODINGS: Final = 4
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
@@ -46,7 +48,7 @@ class _Stage(Protocol):
 
 
 def _inflate(stream: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
-    while True:
+    while not stream.eof:  # past it, the tail is never consumed
         piece = stream.decompress(data, _PIECE_BYTES)
         data = stream.unconsumed_tail
         if piece:
@@ -100,8 +102,7 @@ class _Deflate:
                 return
             is_zlib = data[0] & 0x0F == 8 and int.from_bytes(data[:2]) % 31 == 0
             self._stream = zlib.decompressobj(15 if is_zlib else -15)
-        if not self._stream.eof:
-            yield from _inflate(self._stream, data)
+        yield from _inflate(self._stream, data)
         self.whole = self._stream.eof
 
 
@@ -126,6 +127,7 @@ class _Zstd:
     def __init__(self, max_bytes: int) -> None:
         self.whole = True
         self._slice_bytes = max(_ZSTD_SLICE_BYTES, max_bytes // _ZSTD_EXPANSION)
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._plain = self._ended = False
 
@@ -148,7 +150,7 @@ class _Zstd:
     def _begin_frame(self, head: bytes) -> None:
         skippable = bytes((0x50 | head[0] & 0x0F, 0x2A, 0x4D, 0x18))
         if _ZSTD_MAGIC.startswith(head) or skippable.startswith(head):
-            self._frame = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES).decompressobj()
+            self._frame = self._decompressor.decompressobj()
         else:
             self._plain = self._frame is None
             self._ended = not self._plain
@@ -224,15 +226,16 @@ class BodyDecoder:
 
     def _through(self, depth: int, data: bytes) -> Iterator[bytes]:
         """Yield what `data` gives after the stages from `depth` on, a bounded piece at a time."""
-        for piece in self._stages[depth].feed(data):
-            self._given[depth] += len(piece)
-            if depth + 1 == len(self._stages):
-                yield piece
-            elif self._given[depth] > self._max_bytes:
-                self._cut = True
-                return
-            else:
-                yield from self._through(depth + 1, piece)
+        for start in range(0, len(data), _SLICE_BYTES):
+            for piece in self._stages[depth].feed(data[start : start + _SLICE_BYTES]):
+                self._given[depth] += len(piece)
+                if depth + 1 == len(self._stages):
+                    yield piece
+                elif self._given[depth] > self._max_bytes:
+                    self._cut = True
+                    return
+                else:
+                    yield from self._through(depth + 1, piece)
 
     def finish(self) -> tuple[bytes, bool]:
         """Return the decoded body, at most `max_bytes` of it, and whether it is not all of it."""

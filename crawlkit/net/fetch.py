@@ -58,9 +58,7 @@ class Fetcher:
     `timeout_s` is for a whole request, connect to last byte. `max_body_bytes` caps the decoded body.
     """
 
-    def __init__(
-        self, transport: httpx.AsyncBaseTransport, *, timeout_s: float, max_body_bytes: int, user_agent: str
-    ) -> None:
+    def __init__(self, transport: httpx.AsyncBaseTransport, *, timeout_s: float, max_body_bytes: int, user_agent: str) -> None:
         self._transport = transport
         self._timeout_s = timeout_s
         self._max_body_bytes = max_body_bytes

@@ -55,9 +55,7 @@ def _parse_resolve(text: str) -> Resolve:
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
-        raise ConfigError(
-            f"resolve: {address!r} in {text!r} is no IP address (an IPv6 one with a port is [::1]:80)"
-        ) from None
+        raise ConfigError(f"resolve: {address!r} in {text!r} is no IP address (an IPv6 one with a port is [::1]:80)") from None
     if port is not None and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise ConfigError(f"resolve: {port!r} in {text!r} is no port from 1 to 65535")
     return Resolve(glob.lower().rstrip("."), str(ip), None if port is None else int(port))
@@ -109,9 +107,7 @@ class SystemDns:
 
     async def look_up(self, host: str) -> tuple[str, ...]:
         """Return the addresses of a name, in the system's order; raises socket.gaierror."""
-        labels = host.removesuffix(".").split(".")
-        if len(host) > 254 or not all(0 < len(label) < 64 for label in labels):  # RFC 1035 section 2.3.4
-            raise socket.gaierror(socket.EAI_NONAME, "not a valid host name")
+        _check_name(host)
         # Bytes, because a str would pass through Python's "idna" codec, which raises for names that DNS could answer.
         infos = await asyncio.get_running_loop().run_in_executor(
             self._threads, socket.getaddrinfo, host.encode(), None, socket.AF_UNSPEC, socket.SOCK_STREAM
@@ -121,6 +117,13 @@ class SystemDns:
     def close(self) -> None:
         """Give up the threads; a look-up under way ends on its own."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _check_name(host: str) -> None:
+    """Raise socket.gaierror for a name that DNS cannot hold (RFC 1035 section 2.3.4); TLS would raise on it too."""
+    labels = host.removesuffix(".").split(".")
+    if len(host) > 254 or not all(0 < len(label) < 64 for label in labels):
+        raise socket.gaierror(socket.EAI_NONAME, "not a valid host name")
 
 
 async def private_seed_addresses(seeds: Sequence[str], dns: Dns | None = None) -> dict[str, tuple[str, ...]]:
@@ -182,10 +185,9 @@ class GuardedResolver(AbstractResolver):
         if is_address_literal(host) and not self.may_connect(host, host, port):
             raise AddressRefusedError(f"{host} is a private address")
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
+    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
         """Return where to connect for `host:port`; raises socket.gaierror or AddressRefusedError."""
+        _check_name(host)
         name = host.removesuffix(".")
         for rule in self._rules:
             if fnmatch.fnmatchcase(name, rule.glob):

@@ -16,7 +16,7 @@ FALLBACK = "windows-1252"
 PRESCAN_BYTES = 1024
 """How far the prescan looks for a declaration (HTML Standard section 13.2.3.2)."""
 
-# A declaration further down makes browsers start over (section 13.2.3.5). Only what shows no UTF-8 is read this far.
+# A declaration further down makes browsers start over (section 13.2.3.4). Only what shows no UTF-8 is read this far.
 _LATE_BYTES = 65_536
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
@@ -160,8 +160,6 @@ def _attributes(head: bytes, at: int) -> tuple[dict[bytes, bytes], int | None]:
         closed, name, *values = match.groups()
         if closed:
             return found, at
-        if at == len(head):
-            break
         found.setdefault(name.lower(), next((v for v in values if v is not None), b""))
     return found, None
 

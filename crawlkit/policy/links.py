@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawlkit.policy.urls import Joiner
 
@@ -36,9 +36,12 @@ _DIRECTIVE = re.compile(
 # Elements whose content is text, where XML lets them close themselves.
 _SELF_CLOSED = re.compile(
     rb"""<((script|style|title|textarea|iframe|noframes|noembed|xmp)(?=[\s/])
-    (?:[^<>"'/]|/(?!>)|"[^"]*+"|'[^']*+')*+)/>""",
+    (?:[^<>"'/]|"[^"]*+"|'[^']*+')*+)/>""",
     re.X,
 )
+
+# How far above a title an svg element is looked for: to the root, a page of nested titles would take its square.
+_SVG_LEVELS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +170,19 @@ def _canonical(tree: LexborHTMLParser, joiner: Joiner) -> str | None:
 
 def _title(tree: LexborHTMLParser) -> str | None:
     """Return the first title on one line; an image's own title is not the page's."""
-    node = tree.css_first("title:not(svg title)")
-    return (" ".join(node.text().split()) or None) if node else None
+    for node in tree.tags("title"):
+        if not _is_in_svg(node):
+            return " ".join(node.text().split()) or None
+    return None
+
+
+def _is_in_svg(node: LexborNode) -> bool:
+    ancestor = node.parent
+    for _ in range(_SVG_LEVELS):
+        if ancestor is None or ancestor.tag == "svg":
+            return ancestor is not None
+        ancestor = ancestor.parent
+    return False
 
 
 def _has_token(value: str | None, token: str) -> bool:

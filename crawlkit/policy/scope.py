@@ -16,6 +16,9 @@ from crawlkit.policy.urls import host_of, path_of
 # A pattern with the verdict it gives where it decides.
 _Rule = tuple[re.Pattern[str], Verdict]
 
+# Longer names do not exist (RFC 1035 section 2.3.4); URLs can hold them, and no memo should.
+_LONGEST_NAME = 255
+
 _ANYWHERE = Verdict(True, "scope=any")
 _NOT_INCLUDED = Verdict(False, "include: no pattern matches", Refusal.INCLUDE)
 
@@ -87,15 +90,18 @@ def registrable_domain(host: str) -> str:
 
     A host without one is returned as it is: an address, a public suffix itself, a single label.
     """
-    return _registrable_memo(host)
+    return _registrable_memo(host) if len(host) <= _LONGEST_NAME else _registrable(host)
 
 
-@lru_cache(65_536)
-def _registrable_memo(host: str) -> str:
-    # The URL Standard makes an IPv4 address of every host whose last label is a number.
-    if host.endswith("]") or host.rpartition(".")[2].isdigit():
+def _registrable(host: str) -> str:
+    # The URL Standard makes an IPv4 address of every host whose last label is a number; IPv6 is a single label.
+    if host.rpartition(".")[2].isdigit():
         return host
     return _suffixes().privatesuffix(host) or host
+
+
+# About 15 MiB for a crawl of that many hosts.
+_registrable_memo = lru_cache(65_536)(_registrable)
 
 
 @cache

@@ -6,9 +6,11 @@ host and a path that starts with `/`, and names a port only where it is not the 
 """
 
 import re
+from codecs import CodecInfo
 from functools import lru_cache
 from urllib.parse import quote_from_bytes
 
+import webencodings
 from ada_url import join_url, normalize_url
 
 from crawlkit.errors import UsageError
@@ -30,19 +32,8 @@ _ASCII = bytes(range(0x80))
 # What the special-query percent-encode set leaves as it is (URL Standard section 1.3), besides what quoting does.
 _QUERY_SAFE = "!$%&()*+,/:;=?@[\\]^`{|}"
 
-# Where the Encoding Standard's name means another codec to Python, or none. The UTF-16 ones and `replacement` have
-# UTF-8 as their output encoding (Encoding Standard section 4.3).
-_CODECS = {
-    "euc-kr": "cp949",
-    "iso-8859-8-i": "iso-8859-8",
-    "replacement": "utf-8",
-    "shift_jis": "cp932",
-    "utf-16be": "utf-8",
-    "utf-16le": "utf-8",
-    "windows-874": "cp874",
-    "x-mac-cyrillic": "mac_cyrillic",
-    "x-user-defined": "utf-8",
-}
+# Not encoded here but by the parser: these have UTF-8 as their output encoding (Encoding Standard section 4.3).
+_UTF8_OUT = ("utf-8", "utf-16le", "utf-16be", "replacement")
 
 
 def normalise(text: str) -> str | None:
@@ -172,33 +163,34 @@ def _normal(href: str) -> str | None:
     return url
 
 
-def _output_codec(charset: str) -> str | None:
-    """Return Python's codec for the queries of a document in `charset`; None for UTF-8 and where there is none."""
-    codec = _CODECS.get(charset, charset)
-    try:
-        "a".encode(codec)
-    except (LookupError, ValueError):
-        return None
-    return None if codec == "utf-8" else codec
+def _output_codec(charset: str) -> CodecInfo | None:
+    """Return the codec for the queries of a document in `charset`; None for UTF-8, and for a name that is unknown."""
+    encoding = None if charset == "utf-8" else webencodings.lookup(charset)
+    return None if encoding is None or encoding.name in _UTF8_OUT else encoding.codec_info
 
 
-def _encode_query(reference: str, codec: str) -> str:
+def _encode_query(reference: str, codec: CodecInfo) -> str:
     """Return `reference` with its query percent-encoded after encoding (URL Standard section 1.3), fragment dropped."""
     text = reference.strip(_C0_OR_SPACE).translate(_TAB_OR_NEWLINE).partition("#")[0]
     head, mark, query = text.partition("?")
     if not mark:
         return reference
     try:
-        encoded = query.encode(codec)
+        encoded = codec.encode(query)[0]
     except UnicodeEncodeError:
-        lost = {ord(c): f"%26%23{ord(c)}%3B" for c in set(query) if not _encodable(c, codec)}
-        encoded = query.translate(lost).encode(codec)
+        encoded = codec.encode(query.translate({ord(c): _encodable(c, codec) for c in set(query)}))[0]
     return f"{head}?{quote_from_bytes(encoded, safe=_QUERY_SAFE)}"
 
 
-def _encodable(character: str, codec: str) -> bool:
+def _encodable(character: str, codec: CodecInfo) -> str:
+    """Return `character`, or what stands for it in a query if the encoding lacks it."""
     try:
-        character.encode(codec)
-    except UnicodeEncodeError:
-        return False
-    return True
+        codec.encode(character)
+    except UnicodeEncodeError as error:
+        # Bytes that Python leaves undefined are controls of the same number in the Encoding Standard's indexes.
+        if error.encoding == "charmap" and "\x80" <= character <= "\x9f":
+            byte = bytes([ord(character)])
+            if not codec.decode(byte, "ignore")[0]:
+                return quote_from_bytes(byte)
+        return f"%26%23{ord(character)}%3B"
+    return character

@@ -33,6 +33,8 @@ class RawServer:
     scripts: list[Script] = field(default_factory=list)
     heads: list[bytes] = field(default_factory=list)
     connections: int = 0
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     def url(self, target: str = "/", *, host: str = "127.0.0.1", scheme: str = "http") -> str:
         return f"{scheme}://{host}:{self.port}{target}"
@@ -42,6 +44,7 @@ class RawServer:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.writers.append(writer)
         try:
             await self._play(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -54,6 +57,7 @@ class RawServer:
             script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
             if not script.greets:
                 self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+                self.asked.set()
             for part in script.parts:
                 writer.write(part)
                 await writer.drain()
@@ -76,9 +80,7 @@ class RawServer:
 
 
 @asynccontextmanager
-async def raw_server(
-    scripts: Sequence[Script | bytes], *, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[RawServer]:
+async def raw_server(scripts: Sequence[Script | bytes], *, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
     """Serve the scripts in order, one a request, the last one for all that follow."""
     raw = RawServer(scripts=[s if isinstance(s, Script) else Script((s,)) for s in scripts])
     server = await asyncio.start_server(raw.serve, "127.0.0.1", 0, ssl=tls)

@@ -59,7 +59,8 @@ def test_what_python_calls_private_is_never_public(address: ipaddress.IPv6Addres
     carries_v4 = address.sixtofour or address.ipv4_mapped or address in ipaddress.ip_network("64:ff9b::/96")
     if is_public(str(address)) and not carries_v4:
         assert address.is_global
-        assert not (address.is_multicast or address.is_reserved or address.is_link_local)
+        assert not address.is_multicast
+        assert not address.is_reserved
 
 
 def test_what_is_no_address_is_an_error() -> None:

@@ -38,9 +38,7 @@ ENCODERS: dict[str, Callable[[bytes], bytes]] = {
 CASES = [*ENCODERS.items(), ("deflate", raw_deflate), ("zstd", zstandard.compress)]
 
 
-def decoded(
-    body: bytes, *encodings: str, max_bytes: int = 10 * MIB, chunk_bytes: int | None = None
-) -> tuple[bytes, bool]:
+def decoded(body: bytes, *encodings: str, max_bytes: int = 10 * MIB, chunk_bytes: int | None = None) -> tuple[bytes, bool]:
     decoder = BodyDecoder([e.encode() for e in encodings], max_bytes)
     size = chunk_bytes or len(body) or 1
     for start in range(0, len(body), size):
@@ -51,9 +49,7 @@ def decoded(
 
 @pytest.mark.parametrize(("name", "encode"), CASES)
 @pytest.mark.parametrize("chunk_bytes", [None, 1, 7, 1000])
-def test_each_coding_is_undone_however_it_arrives(
-    name: str, encode: Callable[[bytes], bytes], chunk_bytes: int | None
-) -> None:
+def test_each_coding_is_undone_however_it_arrives(name: str, encode: Callable[[bytes], bytes], chunk_bytes: int | None) -> None:
     assert decoded(encode(PAGE), name, chunk_bytes=chunk_bytes) == (PAGE, False)
 
 
@@ -64,9 +60,7 @@ def test_a_body_larger_than_a_piece_is_undone_whole(name: str, encode: Callable[
 
 
 @pytest.mark.parametrize(("name", "encode"), CASES)
-def test_a_stream_that_ends_early_keeps_what_it_gave_and_is_truncated(
-    name: str, encode: Callable[[bytes], bytes]
-) -> None:
+def test_a_stream_that_ends_early_keeps_what_it_gave_and_is_truncated(name: str, encode: Callable[[bytes], bytes]) -> None:
     body = random.Random(2).randbytes(300_000)
     whole = encode(body)
     got, truncated = decoded(whole[: len(whole) // 2], name, chunk_bytes=4096)
@@ -167,9 +161,7 @@ def test_a_body_encoded_once_and_named_twice_is_undone() -> None:
 
 @pytest.mark.parametrize("name", ["br", "deflate"])
 @pytest.mark.parametrize("chunk_bytes", [None, 1])
-def test_a_plain_body_under_a_coding_without_a_mark_is_kept_and_called_truncated(
-    name: str, chunk_bytes: int | None
-) -> None:
+def test_a_plain_body_under_a_coding_without_a_mark_is_kept_and_called_truncated(name: str, chunk_bytes: int | None) -> None:
     assert decoded(PAGE, name, chunk_bytes=chunk_bytes) == (PAGE, True)
 
 
@@ -191,6 +183,14 @@ def test_bytes_after_the_end_are_ignored(name: str, tail: bytes) -> None:
     assert decoded(ENCODERS[name](PAGE) + tail, name, chunk_bytes=1) == (PAGE, False)
 
 
+@pytest.mark.parametrize("pieces", [1, 2, 4])
+def test_a_member_of_whole_pieces_is_followed_by_the_next(pieces: int) -> None:
+    member = bytes(pieces * 256 * 1024)
+    assert decoded(gzip.compress(member) * 3 + b"junk", "gzip") == (member * 3, False)
+    assert decoded(zlib.compress(member) + b"junk" * 100, "deflate") == (member, False)
+    assert decoded(raw_deflate(member) + b"junk" * 100, "deflate") == (member, False)
+
+
 def test_a_wrong_checksum_keeps_what_decoded_and_is_truncated() -> None:
     whole = gzip.compress(PAGE)
     broken = whole[:-8] + bytes(4) + whole[-4:]
@@ -209,9 +209,7 @@ def test_what_is_asked_for_is_what_can_be_undone() -> None:
 
 
 @given(st.binary(max_size=2000), st.sampled_from(sorted(ENCODERS)), st.integers(1, 300), st.integers(1, 3000))
-def test_no_bytes_whatever_raise_and_the_cap_always_holds(
-    body: bytes, name: str, chunk_bytes: int, max_bytes: int
-) -> None:
+def test_no_bytes_whatever_raise_and_the_cap_always_holds(body: bytes, name: str, chunk_bytes: int, max_bytes: int) -> None:
     got, _ = decoded(body, name, max_bytes=max_bytes, chunk_bytes=chunk_bytes)
     assert len(got) <= max_bytes
 

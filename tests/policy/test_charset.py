@@ -102,6 +102,7 @@ def test_what_is_declared_is_taken_in_the_standards_order(body: bytes, header: s
         b"<metax charset=gbk>",
         b"<meta charset='gbk>",
         b"<meta charset=gbk",
+        b"<meta charset=gbk x",
         b"<!-- <meta charset=gbk> ",
         b"<a title='<meta charset=gbk>'>",
         b"</a title='<meta charset=gbk>'>",

@@ -29,6 +29,7 @@ def test_content_type_is_read_as_the_fetch_standard_says(case: Any) -> None:
         ([b'text/html;x="a,b;charset=utf-8";charset=gbk'], "text/html", "gbk"),
         ([b"text/html;charset=gbk, text/html, text/html;charset=utf-8"], "text/html", "utf-8"),
         ([b"text/html;charset=gbk, text/html, text/html"], "text/html", "gbk"),
+        ([b"Text/HTML;charset=gbk", b"Text/HTML"], "text/html", "gbk"),
         ([b"text/html;charset=\xe9"], "text/html", None),
         ([b"text /html"], None, None),
     ],

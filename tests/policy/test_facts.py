@@ -69,6 +69,10 @@ def test_binary_that_claims_to_be_html_is_not_read() -> None:
     assert (facts.content_type, facts.charset) == ("text/html", None)
 
 
+def test_a_byte_order_mark_is_no_text_of_the_page() -> None:
+    assert answer(b"\xef\xbb\xbf<frameset><frame src=/f></frameset>", HTML).links == ("http://h.example/f",)
+
+
 def test_charset_is_what_html_was_read_in_or_else_what_was_declared() -> None:
     assert answer(b"\xef\xbb\xbf<p>", (b"content-type", b"text/html;charset=gbk")).charset == "utf-8"
     assert answer(b"<meta charset=gbk>", (b"content-type", b"text/html")).charset == "gbk"

@@ -119,7 +119,7 @@ def test_the_query_of_a_link_is_sent_in_the_documents_encoding() -> None:
     assert read("<a href='/é?é'>", charset="windows-1252").links == ("http://h.example/%C3%A9?%E9",)
 
 
-@pytest.mark.parametrize("first", ["data:,x", "javascript:0", "http://[", "ftp://f.example/"])
+@pytest.mark.parametrize("first", ["", "data:,x", "javascript:0", "http://[", "ftp://f.example/"])
 def test_an_unusable_first_base_leaves_the_page_its_base(first: str) -> None:
     page = read(f"<base target=x><base href='{first}'><base href='/other/'><a href=a>")
     assert page.base == URL

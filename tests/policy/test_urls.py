@@ -1,11 +1,13 @@
 """The normal form, links, redirect targets and parts of URLs: hand-made tables and the public suites."""
 
 import base64
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from crawlkit.errors import UsageError
+from crawlkit.policy.charset import decode
 from crawlkit.policy.urls import Joiner, host_of, normalise, origin_of, parse_seed, path_of, port_of, resolve_location
 from tests.shared_cases import bugs, suite
 
@@ -153,6 +155,20 @@ def test_a_link_leads_where_a_browser_would_go(base: str, reference: str, target
     assert [joiner.join(reference), joiner.join(reference)] == [target, target]
 
 
+def test_joining_keeps_no_long_text_in_memory() -> None:
+    # Each reference and base is a new one, so that a memo that took them would hold 60 MB.
+    tracemalloc.start()
+    try:
+        for n in range(20):
+            assert Joiner("https://h.example/").join(f"/{n}" + "a" * 1_000_000)
+            assert Joiner("https://h.example/" + "a" * 1_000_000).join(f"b{n}")
+            assert Joiner("https://" + "a" * 1_000_000).join(f"/{n}")
+        kept_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 4_000_000
+
+
 def test_the_same_reference_leads_elsewhere_from_another_page() -> None:
     bases = ["https://a.example/1/x", "https://a.example/2/x", "https://b.example/1/x", "http://a.example/1/x"]
     assert [Joiner(b).join("y") for b in bases] == [b[:-1] + "y" for b in bases]
@@ -178,12 +194,32 @@ def test_the_same_reference_leads_elsewhere_from_another_page() -> None:
         ("utf-16le", "?п", "https://h.example/d/?%D0%BF"),
         ("utf-16be", "?п", "https://h.example/d/?%D0%BF"),
         ("replacement", "?п", "https://h.example/d/?%D0%BF"),
-        ("x-user-defined", "?п", "https://h.example/d/?%D0%BF"),
+        ("x-user-defined", "?\uf7ffп", "https://h.example/d/?%FF%26%231087%3B"),
+        ("shift_jis", "?№", "https://h.example/d/?%87%82"),
+        ("euc-kr", "?갂", "https://h.example/d/?%81A"),
+        ("windows-1252", "?\x81\x80", "https://h.example/d/?%81%26%23128%3B"),
+        ("big5", "?\x81", "https://h.example/d/?%26%23129%3B"),
         ("no-such-charset", "?п", "https://h.example/d/?%D0%BF"),
     ],
 )
 def test_only_the_query_is_written_in_the_documents_charset(charset: str, reference: str, target: str | None) -> None:
     assert Joiner("https://h.example/d/", charset).join(reference) == target
+
+
+_SINGLE_BYTE = [
+    *("ibm866", "koi8-r", "koi8-u", "macintosh", "windows-874", "x-mac-cyrillic", "iso-8859-8-i"),
+    *(f"iso-8859-{n}" for n in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)),
+    *(f"windows-{n}" for n in range(1250, 1259)),
+]
+
+
+@pytest.mark.parametrize("charset", _SINGLE_BYTE)
+def test_a_query_goes_back_in_the_octets_it_was_written_in(charset: str) -> None:
+    joiner = Joiner("https://h.example/", charset)
+    texts = {octet: decode(bytes([octet]), charset) for octet in range(0x80, 0x100)}
+    got = {octet: joiner.join("?" + text) for octet, text in texts.items() if text != "\ufffd"}
+    assert got == {octet: f"https://h.example/?%{octet:02X}" for octet in got}
+    assert len(got) > 64
 
 
 @pytest.mark.parametrize(
@@ -252,6 +288,7 @@ def test_a_seed_becomes_its_normal_form(text: str, url: str) -> None:
         ("localhost:8080", "no scheme; did you mean https://localhost:8080?"),
         ("//example.com/", "no scheme; did you mean https://example.com/?"),
         ("not a url", "seed 'not a url' has no scheme"),
+        ("example.com/\xad", "seed 'example.com/\\xad' has no scheme"),
         ("ftp://example.com/", "not an http or https URL"),
         ("mailto:a@example.com", "not an http or https URL"),
         ("file:///etc/hosts", "not an http or https URL"),

@@ -54,9 +54,7 @@ FAILURE = Record(
     attempts=1,
     via="https://example.com/",
 )
-REDIRECT = Record(
-    url="https://example.com/old", kind=Kind.REDIRECT, depth=1, status=301, redirect_to="https://example.com/new"
-)
+REDIRECT = Record(url="https://example.com/old", kind=Kind.REDIRECT, depth=1, status=301, redirect_to="https://example.com/new")
 EXCLUDED = Record(url="https://example.com/private", kind=Kind.EXCLUDED, depth=1, reason=Reason.ROBOTS_DISALLOW)
 RECORDS = [PAGE, BARE_PAGE, FAILURE, REDIRECT, EXCLUDED]
 

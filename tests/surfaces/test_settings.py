@@ -65,9 +65,7 @@ def test_a_limit_set_below_can_be_lifted_above(tmp_path: Path) -> None:
     assert settings.sources["max_pages"] == "CRAWLKIT_MAX_PAGES"
 
 
-@pytest.mark.parametrize(
-    "text", ["workers = 3\n", "[tool.crawlkit]\nworkers = 3\n", "[tool.crawlkit]\n'Workers' = '3'\n"]
-)
+@pytest.mark.parametrize("text", ["workers = 3\n", "[tool.crawlkit]\nworkers = 3\n", "[tool.crawlkit]\n'Workers' = '3'\n"])
 def test_crawlkit_toml_takes_top_level_keys_or_the_table(tmp_path: Path, text: str) -> None:
     (tmp_path / "crawlkit.toml").write_text(text)
     assert gathered(tmp_path).config.workers == 3
