@@ -9,7 +9,9 @@
     |  |- StateDamaged     3    what is on disk contradicts itself
     |  `- StateVersion     3    written by another version
     |- StorageError        4    disk full, I/O error: nothing more is written, resumable
-    `- CrawlCancelled    130    stopped by a signal or by the caller, resumable
+    |- CrawlCancelled    130    stopped by a signal or by the caller, resumable
+    `- PageFailed          1    one URL's failure, as a value
+       `- PageTimedOut     1    it was the timeout (a TimeoutError too)
 
 A text says what happened, where, and what to do. What a remote host does is never one of these: it is a value
 (`crawlkit.model.FetchFailure`). Any other exception is a bug in crawlkit (status 70).
@@ -80,3 +82,17 @@ class CrawlCancelled(CrawlError):
     """The crawl was stopped before it ended; it can be resumed."""
 
     exit_status = ExitStatus.SIGINT
+
+
+class PageFailed(CrawlError):
+    """One URL ended as a failure: handed out as a value, not raised. `reason` is a code of `crawlkit.model.Reason`."""
+
+    def __init__(self, url: str, reason: str, status: int | None) -> None:
+        super().__init__(f"{url}: {reason}")
+        self.url = url
+        self.reason = reason
+        self.status = status
+
+
+class PageTimedOut(PageFailed, TimeoutError):
+    """The request for a URL took longer than the timeout."""

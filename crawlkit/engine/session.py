@@ -1,6 +1,8 @@
 """A run of a crawl from its making or opening to its end: puts state, coordinator, workers and loop together."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from crawlkit.engine.ending import Ending, exit_status
 from crawlkit.engine.loop import Loop
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import ExitStatus, UsageError
-from crawlkit.model import Kind
+from crawlkit.model import Kind, Record
 from crawlkit.net.resolver import GuardedResolver, parse_resolves, private_seed_addresses
 from crawlkit.net.transport import Transport, open_transport
 from crawlkit.policy.scope import Scope
@@ -23,13 +25,21 @@ SEEDS_A_BATCH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
+class BarrenSeed:
+    """A seed that led to no page: its record, and whether it only redirected to what was not admitted."""
+
+    record: Record
+    left_scope: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended. `moved_seeds` are seeds that redirected out of scope, with their targets (ten at most)."""
+    """How a run ended. `barren` tells of the first seeds, in a crawl without any page."""
 
     directory: Path
     how: Ending
     counters: Counters
-    moved_seeds: tuple[tuple[str, str], ...] = ()
+    barren: tuple[BarrenSeed, ...] = ()
 
     @property
     def status(self) -> ExitStatus:
@@ -39,11 +49,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the caller is told of: pages; the coordinator, often, to look at only; the loop, once, so as to stop it."""
+    """What the caller is told of: pages; the coordinator, often, to look at only. `around` wraps the run, so as to stop it."""
 
     on_page: OnPage | None = None
     on_turn: Callable[[Coordinator], object] = lambda _: None
-    on_loop: Callable[[Loop], object] = lambda _: None
+    around: Callable[[Loop], AbstractContextManager[object]] = nullcontext
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +116,20 @@ async def _drive(
     try:
         worker = Worker(transport, config, surroundings.clock)
         loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn)
-        hooks.on_loop(loop)
-        how = await loop.run()
-        return Outcome(state.directory, how, state.counters, _moved_seeds(state) if not state.counters.pages else ())
+        with hooks.around(loop):
+            how = await loop.run()
+        return Outcome(state.directory, how, state.counters, () if state.counters.pages else _barren_seeds(state))
     finally:
         if surroundings.transport is None:
             await transport.aclose()
 
 
-def _moved_seeds(state: CrawlState, most: int = 10) -> tuple[tuple[str, str], ...]:
-    """Return seeds that only redirected, with their targets: why a crawl found nothing."""
-    moved = []
-    for url in state.seeds():
+def _barren_seeds(state: CrawlState, most: int = 5) -> tuple[BarrenSeed, ...]:
+    """Return what became of the first seeds that have settled: why a crawl found nothing."""
+    barren: list[BarrenSeed] = []
+    for url in itertools.islice(state.seeds(), most):
         record = state.pages.get(url)
-        target = record.redirect_to if record is not None and record.kind is Kind.REDIRECT else None
-        if target is not None and state.pages.get(target) is None:
-            moved.append((url, target))
-        if len(moved) == most:
-            break
-    return tuple(moved)
+        if record is not None:
+            target = record.redirect_to if record.kind is Kind.REDIRECT else None
+            barren.append(BarrenSeed(record, target is not None and state.pages.get(target) is None))
+    return tuple(barren)

@@ -28,5 +28,6 @@ id, ordered by priority (the depth, at most 255), then sequence. Example: the se
 
 A checkpoint is one synced batch with all that settled since the last one: the record `p`, the removal of `q`, the entry `s`
 with state 2, the rows of URLs that are new, the host, the counters and the batch's number. Then `CHECKPOINT` is replaced.
-Nothing is ever written un-synced: LevelDB starts a new log without syncing the old one, so un-synced batches can vanish out of order.
+Nothing is ever written un-synced: LevelDB starts a new log without syncing the old one, so un-synced batches can vanish out
+of order.
 """

@@ -127,6 +127,11 @@ def _clear(directory: Path) -> None:
             entry.unlink()
 
 
+def is_begun(directory: Path) -> bool:
+    """Whether a crawl was made here, so that it is resumed and not run."""
+    return (directory / CRAWL).exists()
+
+
 def seal(directory: Path, crawl_id: str) -> None:
     """Write `CRAWL`: from now on the directory is a crawl."""
     replace_file(directory / CRAWL, msgspec.json.encode(Manifest(FORMAT, crawl_id)) + b"\n")

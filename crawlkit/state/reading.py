@@ -1,0 +1,88 @@
+"""Reading a crawl that is not running: its records, counters, settings, seeds and ledger, without the seen-set's filter."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from crawlkit.config import Config
+from crawlkit.errors import ConfigError, StateDamaged
+from crawlkit.state import keys
+from crawlkit.state.checkpoint import Run
+from crawlkit.state.counters import Counters
+from crawlkit.state.directory import Manifest
+from crawlkit.state.opening import open_database
+from crawlkit.state.pages import Pages
+from crawlkit.state.store import Store
+
+COUNTERS = keys.meta_key("counters")
+CONFIG = keys.meta_key("config")
+
+
+def read_counters(store: Store) -> Counters:
+    """Return the counters of the whole crawl, all 0 where none were written yet; StateDamaged if they cannot be read."""
+    value = store.get(COUNTERS)
+    try:
+        return Counters() if value is None else msgspec.msgpack.decode(value, type=Counters)
+    except msgspec.DecodeError as error:
+        raise StateDamaged(f"the crawl's counters cannot be read: {error}") from error
+
+
+def read_config(store: Store) -> Config:
+    """Return the settings in force; StateDamaged if there are none, or none that can be."""
+    value = store.get(CONFIG)
+    if value is None:
+        raise StateDamaged("the database holds no settings")
+    try:
+        return Config.from_values(msgspec.json.decode(value))
+    except (msgspec.DecodeError, ConfigError) as error:
+        raise StateDamaged(f"the crawl's settings cannot be read: {error}") from error
+
+
+def read_runs(store: Store) -> list[Run]:
+    """Return the ledger, oldest run first; StateDamaged if it cannot be read."""
+    try:
+        return [msgspec.msgpack.decode(value, type=Run) for _, value in store.walk(keys.RUN, keys.after(keys.RUN))]
+    except msgspec.DecodeError as error:
+        raise StateDamaged(f"the ledger of runs cannot be read: {error}") from error
+
+
+def walk_seeds(store: Store) -> Iterator[str]:
+    """Yield the seeds in the order given; StateDamaged if one cannot be read."""
+    for _, value in store.walk(keys.SEED, keys.after(keys.SEED)):
+        try:
+            yield value.decode()
+        except UnicodeDecodeError as error:
+            raise StateDamaged(f"a seed cannot be read: {error}") from error
+
+
+class CrawlReader:
+    """A crawl to be looked at. `pages.walk()` yields its records as reported, sorted by the bytes of their URL."""
+
+    def __init__(self, directory: Path, manifest: Manifest, store: Store) -> None:
+        self.directory = directory
+        self.manifest = manifest
+        self._store = store
+        self.pages = Pages(store)
+        self.counters = read_counters(store)
+        self.runs = read_runs(store)
+
+    def config(self) -> Config:
+        """Return the settings in force."""
+        return read_config(self._store)
+
+    def seeds(self) -> Iterator[str]:
+        """Yield the seeds in the order given."""
+        return walk_seeds(self._store)
+
+
+@contextmanager
+def open_crawl_for_reading(directory: Path) -> Iterator[CrawlReader]:
+    """Lock and open a crawl to read it. StateLocked if it is running, StateError and its other kinds if it cannot be opened.
+
+    Nothing of the crawl is changed; LevelDB itself may rewrite its files, as it does at each opening.
+    """
+    with ExitStack() as resources:
+        opened = open_database(directory, resources)
+        yield CrawlReader(directory, opened.manifest, opened.store)

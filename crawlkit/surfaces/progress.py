@@ -1,0 +1,96 @@
+"""Progress while a crawl runs: a live line on a terminal, now and then a plain line elsewhere, on standard error only."""
+
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from crawlkit.engine.coordinator import Coordinator
+
+LIVE_EVERY_S = 0.2
+PLAIN_EVERY_S = 10.0
+RATE_OVER_S = 10.0
+
+
+class Progress:
+    """Shows how far a crawl is, at most every `every_s`; `show` is called much oftener and must cost next to nothing."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._began_s = self._shown_s = time.monotonic()
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def show(self, coordinator: Coordinator) -> None:
+        """Show the state of `coordinator` if it is time to."""
+        now = time.monotonic()
+        if now - self._shown_s >= self._every_s:
+            self._shown_s = now
+            self.draw(self._figures(coordinator, now))
+
+    def draw(self, figures: dict[str, str]) -> None:
+        """Put `figures` before the user."""
+
+    def _figures(self, coordinator: Coordinator, now: float) -> dict[str, str]:
+        counters = coordinator.state.counters
+        self._samples.append((now, counters.records))
+        while now - self._samples[0][0] > RATE_OVER_S:
+            self._samples.popleft()
+        (then, before), over_s = self._samples[0], now - self._samples[0][0]
+        rate = (counters.records - before) / over_s if over_s > 0 else counters.records / max(now - self._began_s, 0.001)
+        del then
+        return {
+            "pages": f"{counters.pages:,}",
+            "per second": f"{rate:.1f}",
+            "queued": f"{counters.queued - coordinator.in_flight:,}",
+            "in flight": f"{coordinator.in_flight}",
+            "failures": f"{counters.failures:,}",
+            "hosts": f"{counters.hosts:,}",
+            "elapsed": _clock(now - self._began_s),
+        }
+
+
+class PlainProgress(Progress):
+    """A line every ten seconds, for logs."""
+
+    def draw(self, figures: dict[str, str]) -> None:
+        """Print one line."""
+        print("crawlkit: " + ", ".join(f"{name} {value}" for name, value in figures.items()), file=sys.stderr, flush=True)  # noqa: T201
+
+
+class LiveProgress(Progress):
+    """A table of one row that is drawn over itself."""
+
+    def __init__(self, live: Live) -> None:
+        super().__init__(LIVE_EVERY_S)
+        self._live = live
+
+    def draw(self, figures: dict[str, str]) -> None:
+        """Draw the table anew."""
+        table = Table(box=None, pad_edge=False)
+        for name in figures:
+            table.add_column(name, justify="right", style="bold" if name == "pages" else "")
+        table.add_row(*figures.values())
+        self._live.update(table, refresh=True)
+
+
+@contextmanager
+def open_progress(*, terminal: bool, quiet: bool) -> Iterator[Progress]:
+    """Give the progress to show: live where asked for, nothing when quiet, else a plain line now and then."""
+    if terminal:
+        with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+            yield LiveProgress(live)
+    elif quiet:
+        yield Progress(PLAIN_EVERY_S)
+    else:
+        yield PlainProgress(PLAIN_EVERY_S)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"

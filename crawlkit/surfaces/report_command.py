@@ -1,0 +1,36 @@
+"""`crawlkit report`: the results of a crawl, sorted, on standard output or into a file."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from crawlkit.config import settings_hash
+from crawlkit.errors import StorageError
+from crawlkit.model import OrderReason
+from crawlkit.state.reading import open_crawl_for_reading
+from crawlkit.surfaces.report import Only, ReportFormat, ReportMeta, ReportOptions, write_report, write_report_file
+
+
+@click.command("report")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--format", "format_", type=click.Choice([f.value for f in ReportFormat]), default="text", show_default=True)
+@click.option("--only", type=click.Choice([o.value for o in Only]), help="[default: pages for text, all for jsonl]")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Replace FILE.")
+@click.option("--with-timing", is_flag=True, help="Add what depends on time and order (jsonl).")
+def report_command(directory: Path, format_: str, only: str | None, output: Path | None, with_timing: bool) -> None:
+    """Write the results of the crawl in DIR, sorted by URL."""
+    options = ReportOptions(ReportFormat(format_), None if only is None else Only(only), with_timing)
+    with open_crawl_for_reading(directory) as crawl:
+        if output is None:
+            try:
+                write_report(crawl.pages.walk(), sys.stdout.buffer, sys.stderr, options)
+                sys.stdout.buffer.flush()
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise StorageError(f"cannot write standard output: {error.strerror}") from error
+        else:
+            reasons = tuple(sorted(OrderReason(reason) for reason in crawl.counters.reasons))
+            meta = ReportMeta(settings_hash(crawl.config()), reasons)
+            write_report_file(output, crawl.pages.walk(), sys.stderr, options, meta)

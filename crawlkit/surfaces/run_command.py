@@ -1,0 +1,108 @@
+"""`crawlkit run` and `crawlkit resume`: from the command line to a session, and its end to a summary and a status."""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from crawlkit.engine.loop import Loop
+from crawlkit.engine.runner import run_async
+from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, default_directory, go_on
+from crawlkit.engine.signals import stopping_on_signals
+from crawlkit.errors import ExitStatus, StorageError, UsageError
+from crawlkit.state.directory import is_begun
+from crawlkit.surfaces.options import config_file_option, given, parse_set, setting_options
+from crawlkit.surfaces.progress import open_progress
+from crawlkit.surfaces.settings import gather
+from crawlkit.surfaces.summary import Verbosity, summary_lines
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def _talking_options(command: Decorated) -> Decorated:
+    """Give a command the options that say how a run talks and ends, in the order of the contract."""
+    for option in (
+        click.option("--progress/--no-progress", default=None, help="Show progress. [default: on a terminal]"),
+        click.option("-v", "--verbose", is_flag=True, help="Say more at the end."),
+        click.option("-q", "--quiet", is_flag=True, help="Say errors only, and how to resume."),
+        click.option("--exit-zero", is_flag=True, help="Page failures do not make the exit status 1."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("run")
+@click.argument("seeds", nargs=-1, metavar="[SEED]...")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="FILE", help="Seeds, one a line, # comments, - for stdin.")
+@click.option("-d", "--dir", "directory", type=click.Path(path_type=Path), help="The crawl directory. [default: <host>.crawl]")
+@config_file_option
+@setting_options
+@_talking_options
+def run_command(
+    seeds: tuple[str, ...], inputs: tuple[str, ...], directory: Path | None, config_file: Path | None, **params: Any
+) -> int:
+    """Start a crawl from SEEDs (URLs) into a crawl directory."""
+    settings = gather(Path.cwd(), config_file, os.environ, given(params))
+    all_seeds = [*seeds, *(seed for name in inputs for seed in _read_seeds(name))]
+    into = directory or default_directory(all_seeds)
+    return _run(into, params, lambda hooks: begin(all_seeds, into, settings.config, hooks, Surroundings()))
+
+
+@click.command("resume")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a setting. May be repeated.")
+@_talking_options
+def resume_command(directory: Path, changes: tuple[str, ...], **params: Any) -> int:
+    """Go on with the crawl in DIR, after a crash, a stop or a limit."""
+    changed = parse_set(changes)
+    return _run(directory, params, lambda hooks: go_on(directory, changed, hooks, Surroundings()))
+
+
+def _read_seeds(name: str) -> list[str]:
+    """Return the lines of a seed file that are neither empty nor comments."""
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read the seeds in {name}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the seeds in {name} are not UTF-8 text (byte {error.start})") from error
+    lines = (line.strip() for line in text.splitlines())
+    found = [line for line in lines if line and not line.startswith("#")]
+    if not found:
+        raise UsageError(f"no seed in {name}: one URL a line is expected")
+    return found
+
+
+def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Coroutine[Any, Any, Outcome]]) -> int:
+    """Run a session with progress and signals; say how it ended and return its status."""
+    resume = f"resume with: crawlkit resume {shlex.quote(str(directory))}"
+
+    def on_second_signal() -> None:
+        os.write(sys.stderr.fileno(), f"{resume}\n".encode())
+
+    def around(loop: Loop) -> AbstractContextManager[None]:
+        return stopping_on_signals(loop, on_second_signal)
+
+    shown = sys.stderr.isatty() and not params["quiet"] if params["progress"] is None else params["progress"]
+    try:
+        with open_progress(terminal=shown, quiet=params["quiet"]) as progress:
+            outcome = run_async(session(Hooks(on_turn=progress.show, around=around)))
+    except StorageError as error:
+        _say([f"crawlkit: {error}", *([resume] if is_begun(directory) else [])])
+        return ExitStatus.STORAGE
+    verbosity = Verbosity.QUIET if params["quiet"] else Verbosity.VERBOSE if params["verbose"] else Verbosity.NORMAL
+    _say([*summary_lines(outcome, verbosity), *([] if outcome.counters.finished else [resume])])
+    if params["exit_zero"] and outcome.status is ExitStatus.PAGES_FAILED and outcome.counters.pages:
+        return ExitStatus.DONE
+    return outcome.status
+
+
+def _say(lines: Sequence[str]) -> None:
+    for line in lines:
+        click.echo(line, err=True)

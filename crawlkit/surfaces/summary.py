@@ -1,0 +1,68 @@
+"""What is said on standard error when a run has ended."""
+
+import shlex
+from collections.abc import Iterator
+from enum import Enum, auto
+
+from crawlkit.engine.ending import Ending
+from crawlkit.engine.session import BarrenSeed, Outcome
+from crawlkit.model import SENTENCES
+from crawlkit.policy.urls import host_of
+
+_HOW = {
+    Ending.FINISHED: "finished",
+    Ending.LIMIT_PAGES: "stopped: the limit on pages is reached",
+    Ending.LIMIT_HOST: "stopped: the limit on pages of a host is reached",
+    Ending.LIMIT_TIME: "stopped: the limit on time is reached",
+    Ending.SIGINT: "stopped by SIGINT",
+    Ending.SIGTERM: "stopped by SIGTERM",
+    Ending.CANCELLED: "stopped",
+    Ending.HOOK: "stopped by an exception of the caller",
+}
+
+
+class Verbosity(Enum):
+    """How much is said."""
+
+    QUIET = auto()
+    NORMAL = auto()
+    VERBOSE = auto()
+
+
+def summary_lines(outcome: Outcome, verbosity: Verbosity) -> list[str]:
+    """Return the lines that tell how a run ended; why, where there is no page, whatever the verbosity."""
+    why = [f"crawlkit: {line}" for seed in outcome.barren for line in _barren(seed)]
+    if verbosity is Verbosity.QUIET:
+        return why
+    counters = outcome.counters
+    rate = counters.records / counters.elapsed_s if counters.elapsed_s > 0 else 0.0
+    lines = [
+        f"crawlkit: {_HOW[outcome.how]}",
+        f"  {counters.pages} pages, {counters.redirects} redirects, {counters.failures} failures, "
+        f"{counters.excluded} excluded, {counters.queued} left; {counters.elapsed_s:.1f} s, {rate:.1f}/s",
+        *(_details(outcome) if verbosity is Verbosity.VERBOSE else ()),
+    ]
+    if counters.reasons:
+        lines.append(f"  depends on order or time: {', '.join(sorted(counters.reasons))}")
+    lines.append(f"  report: crawlkit report {shlex.quote(str(outcome.directory))}")
+    return lines + why
+
+
+def _details(outcome: Outcome) -> Iterator[str]:
+    counters = outcome.counters
+    yield f"  {counters.requests} requests, {counters.hosts} hosts, {counters.body_bytes} bytes of bodies"
+    if counters.refused:
+        yield "  links not admitted: " + ", ".join(f"{code} {count}" for code, count in sorted(counters.refused.items()))
+
+
+def _barren(seed: BarrenSeed) -> Iterator[str]:
+    """Say why a seed led to no page."""
+    record = seed.record
+    if seed.left_scope and record.redirect_to is not None:
+        same_host = host_of(record.url) == host_of(record.redirect_to)
+        remedy = "--scope host" if same_host else "--scope domain"
+        yield f"seed {record.url} redirected out of scope to {record.redirect_to}: use that as seed, or {remedy}"
+    elif record.reason is not None:
+        yield f"seed {record.url} led to no page: {SENTENCES[record.reason]} ({record.reason})"
+    elif record.redirect_to is not None:
+        yield f"seed {record.url} led to no page: it redirected to {record.redirect_to}"
