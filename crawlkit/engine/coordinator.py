@@ -13,7 +13,6 @@ from crawlkit.engine.admission import Admission
 from crawlkit.engine.ending import Ending, settle_reasons
 from crawlkit.engine.robots import Robots, Standing
 from crawlkit.engine.schedule import Schedule
-from crawlkit.errors import StateDamaged
 from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Reason, Record, RobotsJob
 from crawlkit.policy.disposition import Again, Done, dispose, is_transient
 from crawlkit.policy.edges import Edge, admitting_edges
@@ -22,6 +21,7 @@ from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, origin_of
 from crawlkit.state.codec import QueueRow, SeenEntry, UrlState
 from crawlkit.state.crawl import Checkpoint, CrawlState
+from crawlkit.state.damage import damaged
 from crawlkit.state.hosts import Host
 from crawlkit.state.pages import reported_kind
 
@@ -123,9 +123,10 @@ class Coordinator:
     def claim(self, now: float) -> Job | None:
         """Return the next fetch, None if no host is due (or, with `next_time` in the past, only for this turn)."""
         self._now = now
+        self.state.hosts.trim()
         if self.budget_spent():
             return None
-        for host in self.state.frontier.promote(now, CLAIM_STEPS):
+        for host in self.state.frontier.promote(now, CLAIM_STEPS, self.state.distances.lower):
             self._schedule.offer(host, self._now)
         for _ in range(CLAIM_STEPS):
             if len(self._schedule) == 0:
@@ -206,6 +207,7 @@ class Coordinator:
     def settle(self, fetched: Fetched, now: float) -> None:
         """Take in what came of a job; PageHookError if `on_page` raised: then its page stays queued."""
         self._now = now
+        self.state.hosts.trim()
         job = fetched.job
         host = self.state.hosts.get(job.host)
         host.in_flight -= 1
@@ -275,6 +277,7 @@ class Coordinator:
 
     def work(self) -> None:
         """Do a bounded piece: propagate lowered distances, find hosts in the store, tell a raised limit, fill the filter."""
+        self.state.hosts.trim()
         for _ in range(WORK_STEPS):
             record = self.state.distances.next()
             if record is None:
@@ -296,7 +299,7 @@ class Coordinator:
         run.pages = counters.pages
         self._requests_noted = counters.requests
         self.unwritten = 0
-        return self.state.freeze()
+        return self.state.freeze(self._jobs)
 
     def end(self, how: Ending, now: float) -> Checkpoint:
         """Note how the run ended, and give its last checkpoint."""
@@ -313,7 +316,7 @@ class Coordinator:
         if self.budget_spent():
             return Ending.LIMIT_PAGES
         if self._config.max_pages_per_host is None:
-            raise StateDamaged(f"{queued} URLs should be queued, but no back queue holds them; the database lost rows")
+            raise damaged(f"{queued} URLs should be queued, but no back queue holds them", self.state.directory)
         return Ending.LIMIT_HOST
 
 

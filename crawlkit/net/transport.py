@@ -23,8 +23,6 @@ from crawlkit.net.resolver import DEFAULT_PORTS, GuardedResolver
 _KEEPALIVE_S: Final = 30.0
 _HEADER_BYTES: Final = 32 * 1024  # of one header line; real policies and cookies pass aiohttp's 8 KiB
 _HEADERS: Final = 256
-
-
 _FRESH_TRIES: Final = 4
 
 Transport = httpx.AsyncBaseTransport

@@ -30,13 +30,14 @@ class Run(msgspec.Struct):
 
 
 class Summary(msgspec.Struct):
-    """The content of `CHECKPOINT`."""
+    """The content of `CHECKPOINT`: `logs` are the sizes of the database's logs, `in_flight` the claims when it was frozen."""
 
     crawl_id: str
     batch: int
     counters: Counters
     runs: list[Run]
     logs: dict[str, int] = {}
+    in_flight: int = 0
 
 
 def log_sizes(directory: Path) -> dict[str, int]:

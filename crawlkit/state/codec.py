@@ -11,8 +11,8 @@ from typing import NamedTuple
 import msgspec
 import zstandard
 
-from crawlkit.errors import StateDamaged
 from crawlkit.model import Record
+from crawlkit.state.damage import damaged
 
 
 class UrlState(IntEnum):
@@ -51,6 +51,7 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True):
 
 _encoder = msgspec.msgpack.Encoder()
 _row_decoder = msgspec.msgpack.Decoder(QueueRow)
+_seen_decoder = msgspec.msgpack.Decoder(SeenEntry)
 
 
 def encode_seen(entry: SeenEntry) -> bytes:
@@ -61,10 +62,9 @@ def encode_seen(entry: SeenEntry) -> bytes:
 def decode_seen(value: bytes) -> SeenEntry:
     """Return the seen entry of `value`; StateDamaged if it is none."""
     try:
-        state, *rest = msgspec.msgpack.decode(value)
-        return SeenEntry(UrlState(state), *rest)
-    except (msgspec.DecodeError, ValueError, TypeError) as error:
-        raise StateDamaged(f"a seen entry cannot be read: {error}") from error
+        return _seen_decoder.decode(value)
+    except msgspec.DecodeError as error:
+        raise damaged(f"a seen entry cannot be read: {error}") from error
 
 
 def encode_row(row: QueueRow) -> bytes:
@@ -77,7 +77,7 @@ def decode_row(value: bytes) -> QueueRow:
     try:
         return _row_decoder.decode(value)
     except msgspec.DecodeError as error:
-        raise StateDamaged(f"a queue row cannot be read: {error}") from error
+        raise damaged(f"a queue row cannot be read: {error}") from error
 
 
 _RECORD_HEAD = struct.Struct(">IB")
@@ -104,8 +104,8 @@ class RecordCodec:
         depth, hops = distances_of(value)
         try:
             body = self._decoder.decode(self._decompress(value[_RECORD_HEAD.size :]))
-        except (msgspec.DecodeError, zstandard.ZstdError) as error:
-            raise StateDamaged(f"the record of {url} cannot be read: {error}") from error
+        except (msgspec.DecodeError, zstandard.ZstdError, MemoryError) as error:  # MemoryError: a length that cannot be
+            raise damaged(f"the record of {url} cannot be read: {error}") from error
         return msgspec.structs.replace(body, url=url, depth=depth, hops=hops)
 
 
@@ -114,7 +114,7 @@ def distances_of(value: bytes) -> tuple[int, int]:
     try:
         depth, hops = _RECORD_HEAD.unpack_from(value)
     except struct.error as error:
-        raise StateDamaged(f"a record's distances cannot be read: {error}") from error
+        raise damaged(f"a record's distances cannot be read: {error}") from error
     return depth, hops
 
 

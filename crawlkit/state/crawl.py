@@ -219,8 +219,11 @@ class CrawlState:
         """How many rows the next checkpoint changes."""
         return self._store.staged_rows
 
-    def freeze(self) -> Checkpoint:
-        """Take all that was staged as one checkpoint, to be written by its `write`; then call `installed`."""
+    def freeze(self, in_flight: int = 0) -> Checkpoint:
+        """Take all that was staged as one checkpoint, to be written by its `write`; then call `installed`.
+
+        `in_flight` is how many fetches are under way: what a kill now would repeat.
+        """
         self.batch += 1
         self.runs[-1].checkpoints += 1
         self.hosts.stage_changed()
@@ -231,7 +234,7 @@ class CrawlState:
         stage(keys.numbered_key(keys.RUN, self.runs[-1].number), msgspec.msgpack.encode(self.runs[-1]))
         counters = msgspec.msgpack.decode(msgspec.msgpack.encode(self.counters), type=Counters)
         runs = [msgspec.structs.replace(run) for run in self.runs]
-        summary = Summary(self.crawl_id, self.batch, counters, runs)
+        summary = Summary(self.crawl_id, self.batch, counters, runs, in_flight=in_flight)
         return Checkpoint(self.directory, self._store.freeze(), summary)
 
     def installed(self) -> None:

@@ -9,6 +9,7 @@ from crawlkit.model import MAX_HOPS, Kind, Record
 from crawlkit.state import keys
 from crawlkit.state.codec import QueueRow, SeenEntry, UrlState, encode_row
 from crawlkit.state.counters import Counters
+from crawlkit.state.damage import damaged
 from crawlkit.state.frontier import Frontier
 from crawlkit.state.head import RangeHead
 from crawlkit.state.hosts import Host
@@ -37,7 +38,8 @@ class Distances:
             return
         self._seen.put(url, host.id, SeenEntry(UrlState.SETTLED, depth, hops))
         record = self._pages.get(url)
-        assert record is not None
+        if record is None:
+            raise damaged(f"{url} settled but has no record")
         self._pages.set_distances(url, depth, hops)
         if record.kind is Kind.REDIRECT and hops < MAX_HOPS <= record.hops:
             self._counters.settled(Kind.FAILURE, -1)

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from crawlkit.errors import StateDamaged
 from crawlkit.state import keys
 from crawlkit.state.codec import QueueRow, SeenEntry, UrlState, decode_row, encode_row
 from crawlkit.state.counters import Counters
+from crawlkit.state.damage import damaged
 from crawlkit.state.head import RangeHead
 from crawlkit.state.hosts import Host, Hosts
 from crawlkit.state.seen import SeenSet
@@ -48,15 +48,28 @@ class Frontier:
 
     def add(self, url: str, host: Host, depth: int, hops: int, via: str | None) -> None:
         """Queue a URL that is unseen."""
+        if url in host.claims:
+            self._meet_claimed(url, host, depth, hops)
+            return
         counters = self._counters
         counters.sequence += 1
         counters.seen += 1
         counters.queued += 1
-        if host.record.queued == host.record.timed == host.record.pages == 0 and self._hosts.is_new(host):
+        if not host.record.admitted:
+            host.record.admitted = True
             counters.hosts += 1
         tail = keys.queued_tail(depth, counters.sequence)
         self._seen.add(url, host.id, SeenEntry(UrlState.QUEUED, depth, hops, tail))
         self._queue(host, tail, QueueRow(url, host.record.name, depth, hops, via=via))
+
+    def _meet_claimed(self, url: str, host: Host, depth: int, hops: int) -> None:
+        """Restore the seen entry of a claimed URL: whatever a filter says of it, it was seen."""
+        key = host.claims[url]
+        row = self._row(key)
+        entry = SeenEntry(UrlState.QUEUED, row.depth, row.hops, key[9:])
+        self._seen.add(url, host.id, entry)
+        if depth < row.depth or hops < row.hops:
+            self.lower(url, host, entry, min(depth, row.depth), min(hops, row.hops))
 
     def _queue(self, host: Host, tail: bytes, row: QueueRow) -> None:
         key = keys.queue_key(host.id, tail)
@@ -76,6 +89,7 @@ class Frontier:
         row = self._row(old_key, depth=depth, hops=hops)
         if entry.state is UrlState.TIMED:
             self._store.stage(old_key, encode_row(row))
+            self._timed.push(old_key, row, MOST_ROWS_A_HOST)
             self._seen.put(url, host.id, SeenEntry(UrlState.TIMED, depth, hops, entry.tail))
             return
         tail = keys.queued_tail(depth, keys.sequence_of(entry.tail))
@@ -89,7 +103,7 @@ class Frontier:
         """Return the row that a seen entry points to, with `changes`."""
         value = self._store.get(key)
         if value is None:
-            raise StateDamaged("a queued URL has no row in its back queue")
+            raise damaged("a queued URL has no row in its back queue")
         return msgspec.structs.replace(decode_row(value), **changes)
 
     @staticmethod
@@ -122,6 +136,10 @@ class Frontier:
         if self._store.get(key) is None:
             return
         self._unqueue(host, key)
+        self._forget_twin(host, row, entry, lower)
+
+    def _forget_twin(self, host: Host, row: QueueRow, entry: SeenEntry | None, lower: LowerDistance) -> None:
+        """Take back what adding a URL twice counted twice, and keep the least distance of the row that was removed."""
         self._counters.queued -= 1
         self._counters.seen -= 1
         if entry is not None and (row.depth < entry.depth or row.hops < entry.hops):
@@ -177,8 +195,8 @@ class Frontier:
         first = self._timed.peek(self._store, MOST_ROWS_A_HOST)
         return None if first is None else keys.due_of(first[0])
 
-    def promote(self, now: float, limit: int) -> list[Host]:
-        """Queue up to `limit` timed rows that are due; return their hosts."""
+    def promote(self, now: float, limit: int, lower: LowerDistance) -> list[Host]:
+        """Queue up to `limit` timed rows that are due; return their hosts. Rows that do not count are dropped."""
         hosts: list[Host] = []
         while len(hosts) < limit:
             first = self._timed.peek(self._store, MOST_ROWS_A_HOST)
@@ -191,14 +209,14 @@ class Frontier:
             host = self._hosts.get(row.host)
             self._store.unstage(key)
             host.record.timed -= 1
+            self._hosts.changed(host)
             entry = self._seen.find(row.url, host.id)
             if entry is None or entry.state is not UrlState.TIMED or keys.timed_key(entry.tail) != key:
-                self._counters.queued -= 1
-                self._counters.seen -= 1
+                self._forget_twin(host, row, entry, lower)
                 continue
             tail = keys.queued_tail(entry.depth, keys.sequence_of(entry.tail))
             self._seen.put(row.url, host.id, SeenEntry(UrlState.QUEUED, entry.depth, entry.hops, tail))
-            self._queue(host, tail, row)
+            self._queue(host, tail, msgspec.structs.replace(row, depth=entry.depth, hops=entry.hops))
             hosts.append(host)
         return hosts
 

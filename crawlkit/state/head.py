@@ -24,10 +24,11 @@ class RangeHead:
         self._rows: dict[bytes, QueueRow] = {}
 
     def push(self, key: bytes, row: QueueRow, most: int) -> None:
-        """Take note of a row that was just staged; beyond `most` rows the window shrinks to its first half."""
-        if (self._bound is not None and key >= self._bound) or key in self._rows:
+        """Take note of a row that was just staged, new or with another value; beyond `most` rows the window shrinks to its first half."""
+        if self._bound is not None and key >= self._bound:
             return
-        heapq.heappush(self._heap, key)
+        if key not in self._rows:
+            heapq.heappush(self._heap, key)
         self._rows[key] = row
         if len(self._heap) > most:
             self._heap.sort()

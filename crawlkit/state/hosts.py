@@ -8,8 +8,8 @@ from collections import OrderedDict
 
 import msgspec
 
-from crawlkit.errors import StateDamaged
 from crawlkit.state import keys
+from crawlkit.state.damage import damaged
 from crawlkit.state.head import RangeHead
 from crawlkit.state.store import Store
 
@@ -20,7 +20,8 @@ class HostRecord(msgspec.Struct, array_like=True):
     """What is durable about a host. Times in seconds since the epoch, 0 for never.
 
     `queued` counts the rows of its back queue, claimed ones included; `timed` its rows in the timed range; `pages` its
-    records of kind page. `cursor` is the tail of a key that no queued row lies below.
+    records of kind page. `cursor` is the tail of a key that no queued row lies below. `admitted` says that a URL of it was
+    admitted, so that it is counted (a host may also be known for where its robots.txt was redirected to).
     """
 
     name: str
@@ -32,6 +33,7 @@ class HostRecord(msgspec.Struct, array_like=True):
     hold_until_s: float = 0.0
     crawl_delay_s: float = 0.0
     cursor: bytes = b""
+    admitted: bool = False
 
 
 class Host:
@@ -88,13 +90,12 @@ class Hosts:
         value = self._store.get(keys.host_key(keys.host_id(name)))
         host = Host(HostRecord(name), known=False) if value is None else Host(decode_host(value), known=True)
         self._loaded[name] = host
-        if len(self._loaded) > HOSTS_IN_MEMORY:
-            self._evict()
         return host
 
-    def is_new(self, host: Host) -> bool:
-        """Whether the host has no record yet."""
-        return self._store.get(keys.host_key(host.id)) is None
+    def trim(self, most: int = HOSTS_IN_MEMORY) -> None:
+        """Let go of idle hosts beyond `most`. Only between steps: whoever holds a host must not meet a second one like it."""
+        for _ in range(len(self._loaded) - most):
+            self._evict()
 
     def changed(self, host: Host) -> None:
         """Note that the host's record differs from what is staged."""
@@ -135,4 +136,4 @@ def decode_host(value: bytes) -> HostRecord:
     try:
         return msgspec.msgpack.decode(value, type=HostRecord)
     except msgspec.DecodeError as error:
-        raise StateDamaged(f"a host's record cannot be read: {error}") from error
+        raise damaged(f"a host's record cannot be read: {error}") from error

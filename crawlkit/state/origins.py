@@ -5,8 +5,8 @@ from enum import IntEnum
 import msgspec
 import zstandard
 
-from crawlkit.errors import StateDamaged
 from crawlkit.state import keys
+from crawlkit.state.damage import damaged
 from crawlkit.state.store import Store
 
 
@@ -46,8 +46,8 @@ class Origins:
             return OriginRecord(origin)
         try:
             return msgspec.msgpack.decode(self._decompress(value), type=OriginRecord)
-        except (msgspec.DecodeError, zstandard.ZstdError) as error:
-            raise StateDamaged(f"what is stored of {origin}/robots.txt cannot be read: {error}") from error
+        except (msgspec.DecodeError, zstandard.ZstdError, MemoryError) as error:  # MemoryError: a length that cannot be
+            raise damaged(f"what is stored of {origin}/robots.txt cannot be read: {error}") from error
 
     def put(self, record: OriginRecord) -> None:
         """Stage what is known of an origin."""

@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 
 from crawlkit.config import Config
-from crawlkit.errors import ConfigError, StateDamaged
+from crawlkit.errors import ConfigError
 from crawlkit.state import keys
 from crawlkit.state.checkpoint import Run
 from crawlkit.state.counters import Counters
+from crawlkit.state.damage import damaged
 from crawlkit.state.directory import Manifest
 from crawlkit.state.opening import open_database
 from crawlkit.state.pages import Pages
@@ -26,18 +27,18 @@ def read_counters(store: Store) -> Counters:
     try:
         return Counters() if value is None else msgspec.msgpack.decode(value, type=Counters)
     except msgspec.DecodeError as error:
-        raise StateDamaged(f"the crawl's counters cannot be read: {error}") from error
+        raise damaged(f"the crawl's counters cannot be read: {error}") from error
 
 
 def read_config(store: Store) -> Config:
     """Return the settings in force; StateDamaged if there are none, or none that can be."""
     value = store.get(CONFIG)
     if value is None:
-        raise StateDamaged("the database holds no settings")
+        raise damaged("the database holds no settings")
     try:
         return Config.from_values(msgspec.json.decode(value))
     except (msgspec.DecodeError, ConfigError) as error:
-        raise StateDamaged(f"the crawl's settings cannot be read: {error}") from error
+        raise damaged(f"the crawl's settings cannot be read: {error}") from error
 
 
 def read_runs(store: Store) -> list[Run]:
@@ -45,7 +46,7 @@ def read_runs(store: Store) -> list[Run]:
     try:
         return [msgspec.msgpack.decode(value, type=Run) for _, value in store.walk(keys.RUN, keys.after(keys.RUN))]
     except msgspec.DecodeError as error:
-        raise StateDamaged(f"the ledger of runs cannot be read: {error}") from error
+        raise damaged(f"the ledger of runs cannot be read: {error}") from error
 
 
 def walk_seeds(store: Store) -> Iterator[str]:
@@ -54,7 +55,7 @@ def walk_seeds(store: Store) -> Iterator[str]:
         try:
             yield value.decode()
         except UnicodeDecodeError as error:
-            raise StateDamaged(f"a seed cannot be read: {error}") from error
+            raise damaged(f"a seed cannot be read: {error}") from error
 
 
 class CrawlReader:

@@ -7,10 +7,10 @@ losing them costs time. Every layer answers with the entry, since a known URL ma
 
 from collections.abc import Iterator
 
-from crawlkit.errors import StateDamaged
 from crawlkit.state import codec, keys
 from crawlkit.state.bloom import MappedBloom
 from crawlkit.state.codec import SeenEntry
+from crawlkit.state.damage import damaged
 from crawlkit.state.store import Store
 
 RECENT_URLS = 50_000
@@ -54,7 +54,7 @@ class SeenSet:
         """Return the entry of a URL that is known to be seen; StateDamaged if it has none."""
         entry = self.find(url, host)
         if entry is None:
-            raise StateDamaged(f"{url} is queued but was never seen; the database lost rows")
+            raise damaged(f"{url} is queued but was never seen")
         return entry
 
     def add(self, url: str, host: bytes, entry: SeenEntry) -> None:

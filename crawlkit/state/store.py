@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import plyvel
 
-from crawlkit.errors import StateDamaged, StateError, StorageError
+from crawlkit.errors import StateDamaged, StateError, StateLocked, StorageError
 from crawlkit.state import keys
 
 # Memory held by LevelDB: two memtables and the block cache. 16 MiB memtables keep level 0 from filling up (measured: with
@@ -60,7 +60,10 @@ class Batch:
 
 
 class Store:
-    """One open database. Not for use by two threads at once, except `Batch.write`."""
+    """One open database. Not for use by two threads at once, except `Batch.write`.
+
+    Opening and reading raise StateLocked (in use), StorageError (the disk failed) or StateDamaged.
+    """
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self._path = path
@@ -77,12 +80,8 @@ class Store:
                 max_file_size=MAX_FILE_BYTES,
                 compression="snappy",
             )
-        except plyvel.IOError as error:
-            if "LOCK" in str(error):
-                raise StateError(f"{path} is in use by another process") from error
-            raise _damaged(path, error) from error
         except plyvel.Error as error:
-            raise _damaged(path, error) from error
+            raise _failure(path, error) from error
         self._staged = _Generation()
         self._writing: _Generation | None = None
 
@@ -110,7 +109,7 @@ class Store:
         self._staged.set(key, None)
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value as staged, being written, or on disk; StateDamaged if the disk's is corrupt."""
+        """Return the value as staged, being written, or on disk."""
         changes = self._staged.changes
         if key in changes:
             return changes[key]
@@ -120,7 +119,7 @@ class Store:
         try:
             value: bytes | None = self._db.get(key, verify_checksums=True)
         except plyvel.Error as error:
-            raise _damaged(self._path, error) from error
+            raise _failure(self._path, error) from error
         return value
 
     def scan(self, bucket: bytes, start: bytes, limit: int) -> list[tuple[bytes, bytes]]:
@@ -164,7 +163,7 @@ class Store:
             with self._db.iterator(start=start, stop=stop, verify_checksums=True) as rows:
                 yield from rows
         except plyvel.Error as error:
-            raise _damaged(self._path, error) from error
+            raise _failure(self._path, error) from error
 
     def freeze(self) -> Batch:
         """Take what is staged as one batch; look-ups go on seeing it. One batch is in the making at a time."""
@@ -189,9 +188,23 @@ class Store:
                     else:
                         batch.put(key, value)
         except (plyvel.Error, OSError) as error:
-            self._failed = f"writing to {self._path} failed: {error}; free space or mend the disk, then resume"
+            self._failed = f"writing to {self._path} failed: {_text(error)}; free space or mend the disk, then resume"
             raise StorageError(self._failed) from error
 
 
-def _damaged(path: Path, error: Exception) -> StateDamaged:
-    return StateDamaged(f"the database in {path} is damaged: {error}; keep a copy of the directory before trying repairs")
+def _failure(path: Path, error: Exception) -> StateError | StorageError:
+    """Return what LevelDB's error means: in use, the disk failed (LevelDB writes on opening too), or damaged."""
+    text = _text(error)
+    if text.startswith(f"IO error: lock {path}"):
+        return StateLocked(f"{path} is in use by another process")
+    if isinstance(error, plyvel.IOError) and "No such file" not in text:
+        return StorageError(f"the database in {path} cannot be used: {text}; free space or mend the disk, then try again")
+    return StateDamaged(
+        f"the database in {path} is damaged: {text}; keep a copy of the directory before trying repairs, or restore it from one"
+    )
+
+
+def _text(error: Exception) -> str:
+    """Return an error's own words; plyvel gives them as bytes."""
+    words = error.args[0] if error.args else ""
+    return words.decode(errors="replace") if isinstance(words, bytes) else str(error)

@@ -13,6 +13,7 @@ from crawlkit.surfaces.config_command import config_group
 from crawlkit.surfaces.demo import demo_command
 from crawlkit.surfaces.report_command import report_command
 from crawlkit.surfaces.run_command import resume_command, run_command
+from crawlkit.surfaces.status_command import status_command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -21,7 +22,7 @@ def cli() -> None:
     """Crawl the web so that the crawl can be killed at any moment: one command resumes it, and the report is the same."""
 
 
-for command in (run_command, resume_command, report_command, config_group, demo_command):
+for command in (run_command, resume_command, report_command, status_command, config_group, demo_command):
     cli.add_command(command)
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from crawlkit.durable import open_replacement
 from crawlkit.model import SENTENCES, Kind, OrderReason, Reason, Record
+from crawlkit.state.checkpoint import Run
 
 SIDECAR_SUFFIX = ".meta.json"
 
@@ -75,10 +76,12 @@ class ReportCounts:
 
 @dataclass(frozen=True, slots=True)
 class ReportMeta:
-    """What the sidecar says of the crawl; `reasons` are all that made the report depend on order or time."""
+    """What the sidecar says of the crawl; `reasons` are all that made the report depend on order or time; `runs`
+    is the ledger."""
 
     settings_hash: str
     reasons: tuple[OrderReason, ...] = ()
+    runs: tuple[Run, ...] = ()
 
     @property
     def deterministic(self) -> bool:
@@ -172,6 +175,7 @@ def _sidecar(counts: ReportCounts, meta: ReportMeta) -> bytes:
         "sha256": sha256,
         "deterministic": meta.deterministic,
         "reasons": meta.reasons,
+        "runs": meta.runs,
     }
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 

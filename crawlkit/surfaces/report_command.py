@@ -32,5 +32,5 @@ def report_command(directory: Path, format_: str, only: str | None, output: Path
                 raise StorageError(f"cannot write standard output: {error.strerror}") from error
         else:
             reasons = tuple(sorted(OrderReason(reason) for reason in crawl.counters.reasons))
-            meta = ReportMeta(settings_hash(crawl.config()), reasons)
+            meta = ReportMeta(settings_hash(crawl.config()), reasons, tuple(crawl.runs))
             write_report_file(output, crawl.pages.walk(), sys.stderr, options, meta)

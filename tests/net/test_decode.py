@@ -173,6 +173,7 @@ def test_the_cap_holds_for_a_body_kept_as_it_is() -> None:
 
 def test_gzip_members_and_zstd_frames_after_each_other_are_one_body() -> None:
     assert decoded(gzip.compress(b"one ") + gzip.compress(b"two"), "gzip", chunk_bytes=3) == (b"one two", False)
+    assert decoded(gzip.compress(b"one ") + bytes(5) + gzip.compress(b"two"), "gzip") == (b"one two", False)
     frames = zstandard.compress(b"one ") + b"\x53\x2a\x4d\x18\x02\0\0\0xx" + zstd_stream(b"two")
     assert decoded(frames, "zstd", chunk_bytes=3) == (b"one two", False)
 

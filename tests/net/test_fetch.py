@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from ssl import PROTOCOL_TLS_CLIENT, PROTOCOL_TLS_SERVER, SSLContext
 
@@ -19,7 +20,7 @@ from tests.net.client import fetch_script, fetch_scripts, open_fetcher, resolver
 from tests.net.raw_server import End, Script, raw_server
 
 MIB = 1 << 20
-TLS = Path(__file__).parent / "tls"
+TLS = Path(__file__).parent / "tls"  # self-signed by one key that is used nowhere else; `expired` ended in 2020
 PAGE = b"<a href=/x>x</a>" * 100
 
 
@@ -296,6 +297,18 @@ def test_a_transports_errors_are_reasons(error: Exception, reason: Reason) -> No
 
     fetcher = Fetcher(httpx.MockTransport(failing), timeout_s=1, max_body_bytes=1, user_agent="x")
     assert reason_of(asyncio.run(fetcher.fetch("http://a.example/"))) is reason
+
+
+class Silence(httpx.AsyncByteStream):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b"some"
+        raise httpx.ReadTimeout("silent")
+
+
+def test_a_transports_timeout_within_a_body_is_a_timeout() -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Silence()))
+    fetcher = Fetcher(transport, timeout_s=1, max_body_bytes=100, user_agent="x")
+    assert reason_of(asyncio.run(fetcher.fetch("http://a.example/"))) is Reason.TIMEOUT
 
 
 def test_any_transport_will_do() -> None:

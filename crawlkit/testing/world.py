@@ -1,0 +1,258 @@
+"""A seeded web as a plain function of URL and number of the try, and what a crawl of it has to find.
+
+A world is a graph (`testing.graph`) with manners and faults on top: what each origin's robots.txt does, which URLs fail
+at first and which always. `World.expected` follows the contract's rules by itself and shares no code with the crawler.
+All faults but those that never end pass within the retries, so that the result does not depend on order or time.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from urllib.parse import urlsplit
+
+from crawlkit.model import MAX_HOPS, Facts, FetchFailure, Kind, Reason, Record, Response
+from crawlkit.testing.graph import NOT_FOUND, Answer, Features, Graph, Node, make_graph
+
+RETRIES = 2
+"""The setting that worlds are made for: what fails at first fails at most so often."""
+
+ROBOTS_HOPS = 5
+
+_PATH = "/robots.txt"
+
+
+class RobotsPlan(Enum):
+    """What an origin's robots.txt leads to."""
+
+    MISSING = auto()  # 404: all is allowed
+    RULES = auto()
+    DOWN = auto()  # 503 for ever
+    NO_HOST = auto()  # no connection for ever
+    LOST = auto()  # more redirects than are followed: all is allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One origin's robots.txt: what it says, after how many redirects (in turn to `via` hosts) and failures at first."""
+
+    plan: RobotsPlan
+    disallow: tuple[str, ...] = ()
+    crawl_delay_s: float = 0.0
+    hops: int = 0
+    via: tuple[str, ...] = ()
+    fails: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """How a URL answers at first: a status, with a Retry-After or without, or no answer at all (0)."""
+
+    status: int
+    retry_after_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A web with a known answer. `broken` URLs never answer; `faults` come first, one a request."""
+
+    graph: Graph
+    seeds: tuple[str, ...]
+    origins: Mapping[str, Origin]
+    faults: Mapping[str, tuple[Fault, ...]]
+    broken: frozenset[str]
+    robots_hops: Mapping[str, tuple[str, int]]
+
+    # Answers ---------------------------------------------------------------------------------------------------------
+
+    def page(self, url: str, number: int) -> Facts | FetchFailure:
+        """Return what the `number`-th request (from 0) of a page is answered."""
+        if url in self.broken:
+            return FetchFailure(Reason.TIMEOUT, "simulated")
+        faults = self.faults.get(url, ())
+        if number < len(faults):
+            fault = faults[number]
+            after = None if fault.retry_after_s is None else str(fault.retry_after_s)
+            return Facts(fault.status, retry_after=after) if fault.status else FetchFailure(Reason.RESET, "simulated")
+        return self._facts(url)
+
+    def robots(self, url: str, number: int) -> Response | FetchFailure:
+        """Return what the `number`-th request of a robots.txt, or of what one redirects to, is answered."""
+        name, hop = self.robots_hops[url]
+        origin = self.origins[name]
+        if origin.plan is RobotsPlan.NO_HOST:
+            return FetchFailure(Reason.CONNECT, "simulated")
+        if origin.plan is RobotsPlan.DOWN:
+            return Response(503, (), b"")
+        if hop < origin.hops:
+            return Response(301, ((b"location", _hop_url(name, origin, hop + 1).encode()),), b"")
+        if number < len(origin.fails):
+            return Response(origin.fails[number], ((b"retry-after", b"7"),), b"")
+        if origin.plan is RobotsPlan.MISSING:
+            return Response(404, (), b"")
+        lines = [f"Crawl-delay: {origin.crawl_delay_s}"] + [f"Disallow: {path}" for path in origin.disallow]
+        return Response(200, (), "\n".join(["User-agent: *", *lines, ""]).encode())
+
+    def _facts(self, url: str) -> Facts:
+        node = self.graph.nodes.get(url, NOT_FOUND)
+        if node.status != 200:
+            return Facts(node.status, location=node.location)
+        links = self.graph.links(url)
+        followed = frozenset(node.links)
+        return Facts(
+            200,
+            content_type="text/html",
+            body_bytes=len(url),
+            truncated=False,
+            title=url,
+            links=links,
+            nofollow=tuple(index for index, link in enumerate(links) if link not in followed),
+            canonical=node.canonical,
+        )
+
+    # What is right ---------------------------------------------------------------------------------------------------
+
+    def crawl_delay_s(self, url: str) -> float:
+        """Return the Crawl-delay that holds for a page that may be fetched."""
+        origin = self.origins[_origin_of(url)]
+        return origin.crawl_delay_s if origin.plan is RobotsPlan.RULES else 0.0
+
+    def refusal(self, url: str) -> tuple[Kind, Reason] | None:
+        """Return how a URL ends that robots.txt keeps a crawler from, None if it may be fetched."""
+        origin = self.origins[_origin_of(url)]
+        if origin.plan is RobotsPlan.DOWN:
+            return Kind.EXCLUDED, Reason.ROBOTS_UNREACHABLE
+        if origin.plan is RobotsPlan.NO_HOST:
+            return Kind.FAILURE, Reason.HOST_UNREACHABLE
+        if origin.plan is RobotsPlan.RULES and urlsplit(url).path.startswith(origin.disallow):
+            return Kind.EXCLUDED, Reason.ROBOTS_DISALLOW
+        return None
+
+    def expected(self, max_depth: int | None) -> dict[str, Record]:
+        """Return the record of every URL that a crawl from the seeds admits, without what depends on time or order."""
+        dead = {url: NOT_FOUND for url in self.graph.nodes if url in self.broken or self.refusal(url)}
+        reached = replace(self.graph, nodes={**self.graph.nodes, **dead})
+        return {url: self._record(url, answer) for url, answer in reached.answers(*self.seeds, max_depth=max_depth).items()}
+
+    def _record(self, url: str, answer: Answer) -> Record:
+        refused = self.refusal(url)
+        if refused is not None:
+            return Record(url=url, kind=refused[0], depth=answer.depth, hops=answer.hops, reason=refused[1])
+        if url in self.broken:
+            return Record(url=url, kind=Kind.FAILURE, depth=answer.depth, hops=answer.hops, reason=Reason.TIMEOUT)
+        facts = self._facts(url)
+        reason = None
+        if answer.kind is Kind.FAILURE:
+            reason = Reason.SERVER_ERROR if facts.status >= 500 else Reason.CLIENT_ERROR
+            if answer.hops >= MAX_HOPS and facts.location:
+                reason = Reason.TOO_MANY_REDIRECTS
+        return Record(
+            url=url,
+            kind=answer.kind,
+            depth=answer.depth,
+            hops=answer.hops,
+            status=facts.status,
+            content_type=facts.content_type,
+            body_bytes=facts.body_bytes,
+            truncated=facts.truncated,
+            title=facts.title,
+            links=facts.links,
+            nofollow=facts.nofollow,
+            redirect_to=facts.location,
+            canonical=facts.canonical,
+            reason=reason,
+        )
+
+    def needed_requests(self, url: str) -> int:
+        """Return how often an undisturbed crawl requests a page that it may fetch."""
+        if url in self.broken or self.graph.nodes.get(url, NOT_FOUND).status >= 500:
+            return RETRIES + 1
+        return len(self.faults.get(url, ())) + 1
+
+
+def _origin_of(url: str) -> str:
+    return url[: url.index("/", len("https://"))]
+
+
+def _hop_url(name: str, origin: Origin, hop: int) -> str:
+    """Return where an origin's robots.txt is after `hop` redirects."""
+    return name + _PATH if hop == 0 else f"{origin.via[hop % len(origin.via)]}/robots-of?{name}&{hop}"
+
+
+# Making one ----------------------------------------------------------------------------------------------------------
+
+
+def make_world(seed: int) -> World:
+    """Return a world of 30 to 80 URLs on 1 to 4 hosts, one of them perhaps with two ports."""
+    rng = random.Random(f"world {seed}")
+    graph = _make_graph(rng, seed)
+    origins = {base: _make_origin(rng, graph.bases) for base in graph.bases}
+    urls = list(graph.nodes)
+    faults = {url: tuple(_make_fault(rng) for _ in range(rng.randint(1, RETRIES))) for url in rng.sample(urls, len(urls) // 6)}
+    robots_hops = {
+        _hop_url(name, origin, hop): (name, hop) for name, origin in origins.items() for hop in range(origin.hops + 1)
+    }
+    plain = [url for url in urls if url not in faults and graph.nodes[url].status == 200 and url != graph.seeds[0]]
+    broken = frozenset(rng.sample(plain, min(len(plain), rng.randint(0, 2))))
+    seeds = graph.seeds if rng.random() < 0.7 else graph.seeds[:1]
+    return World(graph, seeds, origins, faults, broken, robots_hops)
+
+
+def _make_graph(rng: random.Random, seed: int) -> Graph:
+    hosts = rng.choice((1, 1, 2, 3, 4))
+    redirects = rng.choice((0, 3, 8, 14))
+    features = Features(
+        redirects=redirects,
+        chain=rng.choice((1, 2, max(1, redirects))),
+        canonicals=rng.randint(0, 4),
+        missing=rng.randint(0, 3),
+        errors=rng.randint(0, 2),
+        outside=rng.randint(0, 3),
+        nofollow=rng.randint(0, 5),
+        unreachable=rng.randint(0, 2),
+    )
+    graph = make_graph(rng.randint(24, 58), seed, hosts=hosts, links_per_page=rng.choice((2, 3, 5)), features=features)
+    if hosts > 1 and rng.random() < 0.3:  # a host with two origins
+        graph = graph.at(graph.bases[0], f"{graph.bases[0]}:8080", *graph.bases[2:])
+    nodes = dict(graph.nodes)
+    pages = [url for url, node in nodes.items() if node.status == 200]
+    for target in rng.sample(list(nodes), min(len(nodes), 6)):  # to the middle of chains of redirects too
+        page = rng.choice(pages)
+        nodes[page] = replace(nodes[page], links=(*nodes[page].links, target))
+    return _with_long_way(rng, Graph(nodes, graph.bases))
+
+
+def _with_long_way(rng: random.Random, graph: Graph) -> Graph:
+    """Add a path of pages, each linked to from the one before, whose end a page near the seed may link to as well."""
+    names = [f"{rng.choice(graph.bases)}/way{number}" for number in range(rng.choice((0, 4, 9)))]
+    if not names:
+        return graph
+    nodes = {name: Node(200, links=(after,)) for name, after in zip(names, [*names[1:], graph.seeds[0]], strict=True)}
+    pages = [url for url, node in graph.nodes.items() if node.status == 200]
+    late = rng.choice(pages)
+    first = graph.seeds[0]
+    changed = {first: replace(graph.nodes[first], links=(*graph.nodes[first].links, names[0]))}
+    before = changed.get(late, graph.nodes[late])
+    changed[late] = replace(before, links=(*before.links, names[-1]))
+    return Graph({**graph.nodes, **nodes, **changed}, graph.bases)
+
+
+def _make_origin(rng: random.Random, bases: tuple[str, ...]) -> Origin:
+    plan = rng.choice((RobotsPlan.MISSING, RobotsPlan.RULES, RobotsPlan.RULES, RobotsPlan.RULES, RobotsPlan.RULES))
+    if rng.random() < 0.12:
+        plan = rng.choice((RobotsPlan.DOWN, RobotsPlan.NO_HOST, RobotsPlan.LOST))
+    hops = rng.choice((0, 0, 0, 1, 2, ROBOTS_HOPS))
+    return Origin(
+        plan,
+        disallow=tuple(rng.sample(("/p1", "/p2", "/p3", "/r", "/way4"), rng.randint(0, 2))),
+        crawl_delay_s=rng.choice((0.0, 0.0, 0.0, 1.5, 4.0)),
+        hops=ROBOTS_HOPS + 1 if plan is RobotsPlan.LOST else hops,
+        via=(*bases, "http://elsewhere.test"),
+        fails=tuple(rng.choice((503, 500, 429)) for _ in range(rng.choice((0, 0, 1, RETRIES)))),
+    )
+
+
+def _make_fault(rng: random.Random) -> Fault:
+    status = rng.choice((0, 500, 503, 429))
+    asked = rng.choice((None, 1, 20)) if status in (429, 503) else None
+    return Fault(status, asked)
