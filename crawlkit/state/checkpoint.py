@@ -5,6 +5,7 @@ damaged. The first line is JSON, the second the SHA-256 of the first.
 """
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import msgspec
 from crawlkit.durable import replace_file
 from crawlkit.errors import StateDamaged
 from crawlkit.state.counters import Counters
-from crawlkit.state.directory import CHECKPOINT, DATABASE
+from crawlkit.state.layout import CHECKPOINT, DATABASE
+
+_WAY_OUT = "restore the directory from a copy"
 
 
 class Run(msgspec.Struct):
@@ -41,8 +44,12 @@ class Summary(msgspec.Struct):
 
 
 def log_sizes(directory: Path) -> dict[str, int]:
-    """Return the sizes of the database's logs, by name."""
-    return {path.name: path.stat().st_size for path in sorted((directory / DATABASE).glob("*.log"))}
+    """Return the sizes of the database's logs, by name; LevelDB may remove one while we look."""
+    sizes = {}
+    for path in sorted((directory / DATABASE).glob("*.log")):
+        with suppress(FileNotFoundError):
+            sizes[path.name] = path.stat().st_size
+    return sizes
 
 
 def write_summary(directory: Path, summary: Summary) -> None:
@@ -57,10 +64,10 @@ def read_summary(directory: Path) -> Summary:
     try:
         line, _, checksum = path.read_bytes().partition(b"\n")
     except OSError as error:
-        raise StateDamaged(f"{path} cannot be read: {error.strerror}") from error
+        raise StateDamaged(f"{path} cannot be read: {error.strerror}; {_WAY_OUT}") from error
     if hashlib.sha256(line).hexdigest().encode() != checksum.strip():
-        raise StateDamaged(f"{path} does not match its checksum")
+        raise StateDamaged(f"{path} does not match its checksum; {_WAY_OUT}")
     try:
         return msgspec.json.decode(line, type=Summary)
     except msgspec.DecodeError as error:
-        raise StateDamaged(f"{path} is damaged: {error}") from error
+        raise StateDamaged(f"{path} is damaged: {error}; {_WAY_OUT}") from error

@@ -16,7 +16,7 @@ from crawlkit.durable import replace_file
 from crawlkit.errors import StateDamaged
 from crawlkit.model import OrderReason
 from crawlkit.state import directory as files
-from crawlkit.state import keys
+from crawlkit.state import keys, layout
 from crawlkit.state.bloom import MappedBloom, boot_id
 from crawlkit.state.checkpoint import Run, Summary, log_sizes, read_summary, write_summary
 from crawlkit.state.counters import Counters
@@ -87,10 +87,10 @@ class CrawlState:
         with ExitStack() as resources:
             resources.enter_context(files.prepare(directory))
             crawl_id = uuid.uuid4().hex
-            store = resources.enter_context(Store(directory / files.DATABASE, create=True))
-            bloom = MappedBloom.create(directory / files.BLOOM, crawl_id.encode()[:16], boot_id())
+            store = resources.enter_context(Store(directory / layout.DATABASE, create=True))
+            bloom = MappedBloom.create(directory / layout.BLOOM, crawl_id.encode()[:16], boot_id())
             bloom.mark_complete()
-            replace_file(directory / files.CONFIG, to_toml(config).encode())
+            replace_file(directory / layout.CONFIG, to_toml(config).encode())
             state = cls(directory, crawl_id, store, bloom, resources.pop_all())
         store.stage(_CONFIG, msgspec.json.encode(to_values(config)))
         return state
@@ -106,15 +106,15 @@ class CrawlState:
         with ExitStack() as resources:
             resources.enter_context(files.DirectoryLock(directory))
             summary = read_summary(directory)
-            store = resources.enter_context(Store(directory / files.DATABASE, create=False))
+            store = resources.enter_context(Store(directory / layout.DATABASE, create=False))
             batch = int.from_bytes(store.get(_BATCH) or b"")
             if summary.crawl_id != manifest.crawl_id or batch < summary.batch:
                 raise StateDamaged(
-                    f"the database in {directory} is at batch {batch}, but {files.CHECKPOINT} knows of {summary.batch}: "
+                    f"the database in {directory} is at batch {batch}, but {layout.CHECKPOINT} knows of {summary.batch}: "
                     "synced writes are missing; restore the directory from a copy"
                 )
             owner, boot = manifest.crawl_id.encode()[:16], boot_id()
-            path = directory / files.BLOOM
+            path = directory / layout.BLOOM
             bloom = MappedBloom.reuse(path, owner, boot) or MappedBloom.create(path, owner, boot)
             return cls(directory, manifest.crawl_id, store, bloom, resources.pop_all())
 
@@ -159,7 +159,7 @@ class CrawlState:
         """Stage changed settings; the run that is going on carries `changes` in the ledger."""
         before = self.config()
         self._store.stage(_CONFIG, msgspec.json.encode(to_values(config)))
-        replace_file(self.directory / files.CONFIG, to_toml(config).encode())
+        replace_file(self.directory / layout.CONFIG, to_toml(config).encode())
         self.runs[-1].changes = dict(changes)
         if before.max_depth is not None and config.max_depth != before.max_depth:
             self._set_rescan(Rescan(before.max_depth))

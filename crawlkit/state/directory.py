@@ -1,16 +1,10 @@
-"""The crawl directory: which files it has, who holds it, and whether it holds a crawl.
+"""The crawl directory: who holds it, and whether it holds a crawl."""
 
-CRAWL        format version and crawl id; written last when a crawl is made: without it nothing is opened
-CHECKPOINT   what the last batch held, in short (`state.checkpoint`)
-config.toml  a readable copy of the settings, which the database holds
-LOCK         flock decides who owns the crawl; its text (pid) only informs
-db/          LevelDB
-seen.bloom   the Bloom filter's bits
-"""
-
+import errno
 import fcntl
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -18,18 +12,17 @@ import msgspec
 
 from crawlkit.config import VERSION
 from crawlkit.durable import TEMPORARY_SUFFIX, replace_file, sync_directory
-from crawlkit.errors import StateDamaged, StateError, StateExists, StateLocked, StateVersion
+from crawlkit.errors import StateDamaged, StateError, StateExists, StateLocked, StateVersion, StorageError
+from crawlkit.state import keys
+from crawlkit.state.checkpoint import read_summary
+from crawlkit.state.layout import CHECKPOINT, CRAWL, DATABASE, LOCK, OURS
+from crawlkit.state.store import Store
 
 FORMAT = 1
 
-CRAWL = "CRAWL"
-CHECKPOINT = "CHECKPOINT"
-CONFIG = "config.toml"
-LOCK = "LOCK"
-DATABASE = "db"
-BLOOM = "seen.bloom"
-OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, BLOOM})
 _LEFTOVERS = frozenset(name + TEMPORARY_SUFFIX for name in OURS)
+_CLAIMS = 100
+_STORAGE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -44,20 +37,27 @@ class DirectoryLock:
     """The one owner of a crawl directory, by flock: released by the kernel however the process ends."""
 
     def __init__(self, directory: Path) -> None:
-        self._path = directory / LOCK
+        """Take the lock. StateLocked, naming the pid that has it; StateError or StorageError if the file cannot be written."""
+        path = directory / LOCK
         try:
-            self._file: BinaryIO = self._path.open("a+b")
+            self._file: BinaryIO = path.open("a+b", buffering=0)
         except OSError as error:
-            raise StateError(f"cannot open {self._path}: {error.strerror}") from error
+            raise _refused(f"cannot open {path}", error) from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _claim(self._file):
+                owner = holder(directory)
+                raise StateLocked(
+                    f"{directory} is in use by another crawlkit{f' (pid {owner})' if owner else ''}; "
+                    "wait for it to end, or stop it"
+                )
+            self._file.truncate(0)
+            self._file.write(f"{os.getpid()}\n".encode())
         except OSError as error:
-            owner = holder(directory)
             self._file.close()
-            raise StateLocked(f"{directory} is in use by another crawlkit{f' (pid {owner})' if owner else ''}") from error
-        self._file.truncate(0)
-        self._file.write(f"{os.getpid()}\n".encode())
-        self._file.flush()
+            raise _refused(f"cannot write {path}", error) from error
+        except StateLocked:
+            self._file.close()
+            raise
 
     def release(self) -> None:
         """Let go; the file stays."""
@@ -68,6 +68,25 @@ class DirectoryLock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def _claim(file: BinaryIO) -> bool:
+    """Take the lock; False if another owner has it. Who only looks (`is_held`) shares it, for some microseconds."""
+    for _ in range(_CLAIMS):
+        if _try_lock(file, fcntl.LOCK_EX):
+            return True
+        if not _try_lock(file, fcntl.LOCK_SH):
+            return False
+        time.sleep(0.001)
+    return False
+
+
+def _try_lock(file: BinaryIO, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def holder(directory: Path) -> int | None:
@@ -82,39 +101,79 @@ def is_held(directory: Path) -> bool:
     """Whether a process holds the crawl directory now."""
     try:
         with (directory / LOCK).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+            return not _try_lock(file, fcntl.LOCK_SH)
     except OSError:
         return False
-    return False
 
 
 def prepare(directory: Path) -> DirectoryLock:
     """Make `directory` ready for a new crawl and lock it.
 
-    What an interrupted attempt left is removed, if all of it is ours. StateExists if there is a crawl, StateError if there
-    is something else, StateLocked if it is in use.
+    What an interrupted attempt left is removed, if all of it is ours and it made no request. StateExists if there is a crawl,
+    StateDamaged if there is one that lost its `CRAWL`, StateError if there is something else, StateLocked if it is in use.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        entries = {entry.name for entry in directory.iterdir()}
+        _refuse_what_is_there(directory)
     except FileExistsError as error:
-        raise StateError(f"{directory} exists and is not a directory") from error
+        raise StateError(f"{directory} exists and is not a directory; choose another with --dir") from error
     except OSError as error:
-        raise StateError(f"cannot make the crawl directory {directory}: {error.strerror}") from error
-    if CRAWL in entries:
-        raise StateExists(f"{directory} already holds a crawl; go on with it: crawlkit resume {directory}")
-    foreign = sorted(name for name in entries if name not in OURS | _LEFTOVERS)
-    if foreign:
-        raise StateError(f"{directory} is not empty and not a crawl (it holds {foreign[0]}); choose another with --dir")
+        raise _refused(f"cannot make the crawl directory {directory}", error) from error
     lock = DirectoryLock(directory)
     try:
+        _refuse_what_is_there(directory)  # again: before we had the lock another one may have made a crawl here
+        _refuse_lost_manifest(directory)
+        _refuse_records(directory)
         _clear(directory)
+    except OSError as error:
+        lock.release()
+        raise _refused(f"cannot clear the crawl directory {directory}", error) from error
     except BaseException:
         lock.release()
         raise
     return lock
+
+
+def _refuse_what_is_there(directory: Path) -> None:
+    """Raise StateExists for a crawl, StateError for what is not ours."""
+    entries = {entry.name for entry in directory.iterdir()}
+    if CRAWL in entries:
+        raise StateExists(f"{directory} already holds a crawl; go on with it: crawlkit resume {directory}")
+    foreign = sorted(entries - OURS - _LEFTOVERS)
+    if foreign:
+        raise StateError(f"{directory} is not empty and not a crawl (it holds {foreign[0]}); choose another with --dir")
+
+
+def _refuse_lost_manifest(directory: Path) -> None:
+    """Raise StateDamaged if `CHECKPOINT` knows of requests: `CRAWL`, which is written before the first one, was lost."""
+    if (directory / CHECKPOINT).exists():
+        counters = read_summary(directory).counters
+        if counters.requests or counters.records:
+            raise _lost_manifest(directory)
+
+
+def _refuse_records(directory: Path) -> None:
+    """Raise StateDamaged if the database holds records, or data that cannot be opened."""
+    database = directory / DATABASE
+    if (database / "CURRENT").exists():
+        with Store(database, create=False) as store:
+            if next(store.walk(keys.PAGE, keys.after(keys.PAGE)), None) is not None:
+                raise _lost_manifest(directory)
+    elif any(path.stat().st_size for path in [*database.glob("*.ldb"), *database.glob("*.log")]):
+        raise StateDamaged(f"the database in {database} has data, but its CURRENT is missing; restore {directory} from a copy")
+
+
+def _lost_manifest(directory: Path) -> StateDamaged:
+    return StateDamaged(
+        f"{directory} holds a crawl that made requests, but its {CRAWL} file is missing; restore {CRAWL} from a copy of the "
+        "directory, or choose another with --dir"
+    )
+
+
+def _refused(what: str, error: OSError) -> StateError | StorageError:
+    """Return the refusal for a system call that failed: a full or broken disk is resumable, the rest is not ours to mend."""
+    kind = StorageError if error.errno in _STORAGE_ERRORS else StateError
+    return kind(f"{what}: {error.strerror}")
 
 
 def _clear(directory: Path) -> None:
@@ -146,15 +205,16 @@ def read_manifest(directory: Path) -> Manifest:
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
+        _refuse_lost_manifest(directory)
         raise StateError(
             f"{directory} holds no crawl that was begun (no {CRAWL} file); start it: crawlkit run SEED --dir {directory}"
         ) from error
     except OSError as error:
-        raise StateError(f"cannot read {path}: {error.strerror}") from error
+        raise _refused(f"cannot read {path}", error) from error
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
     except msgspec.DecodeError as error:
-        raise StateDamaged(f"{path} is damaged: {error}") from error
+        raise StateDamaged(f"{path} is damaged: {error}; restore it from a copy of the directory") from error
     if manifest.format != FORMAT:
         raise StateVersion(
             f"{directory} has format {manifest.format}, made by {manifest.made_by}; "

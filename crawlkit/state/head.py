@@ -24,7 +24,7 @@ class RangeHead:
         self._rows: dict[bytes, QueueRow] = {}
 
     def push(self, key: bytes, row: QueueRow, most: int) -> None:
-        """Take note of a row that was just staged, new or with another value; beyond `most` rows the window shrinks to its first half."""
+        """Take note of a row that was just staged, new or changed; beyond `most` rows the window shrinks to its first half."""
         if self._bound is not None and key >= self._bound:
             return
         if key not in self._rows:

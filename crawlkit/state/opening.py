@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crawlkit.errors import StateDamaged
 from crawlkit.state import directory as files
-from crawlkit.state import keys
+from crawlkit.state import keys, layout
 from crawlkit.state.checkpoint import Summary, read_summary
 from crawlkit.state.store import Store
 
@@ -27,11 +27,11 @@ def open_database(directory: Path, resources: ExitStack) -> Opened:
     manifest = files.read_manifest(directory)
     resources.enter_context(files.DirectoryLock(directory))
     summary = read_summary(directory)
-    store = resources.enter_context(Store(directory / files.DATABASE, create=False))
+    store = resources.enter_context(Store(directory / layout.DATABASE, create=False))
     batch = int.from_bytes(store.get(BATCH) or b"")
     if summary.crawl_id != manifest.crawl_id or batch < summary.batch:
         raise StateDamaged(
-            f"the database in {directory} is at batch {batch}, but {files.CHECKPOINT} knows of {summary.batch}: "
+            f"the database in {directory} is at batch {batch}, but {layout.CHECKPOINT} knows of {summary.batch}: "
             "synced writes are missing; restore the directory from a copy"
         )
     return Opened(manifest, summary, store)

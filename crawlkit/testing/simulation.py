@@ -8,15 +8,9 @@ written while `CHECKPOINT` was not) or stopped, and reopened at another wall tim
 at every request, what was lost or repeated at every kill, records and rows on disk at the end. A seed always does the same.
 """
 
-import argparse
 import random
-import shutil
-import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,17 +20,9 @@ import msgspec
 from crawlkit.config import Config, changed_config
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
-from crawlkit.model import Facts, Fetched, FetchFailure, Job, OrderReason, PageJob, Reason, Record, Response
-from crawlkit.policy.disposition import is_transient
+from crawlkit.model import Facts, FetchFailure, Job, Record, Response
 from crawlkit.policy.scope import Scope
-from crawlkit.policy.urls import host_of, origin_of
-from crawlkit.state import keys
-from crawlkit.state.codec import UrlState, decode_seen
-from crawlkit.state.crawl import Checkpoint, CrawlState
-from crawlkit.state.directory import BLOOM, CHECKPOINT, DATABASE
-from crawlkit.state.hosts import decode_host
-from crawlkit.state.pages import Pages
-from crawlkit.state.store import Store
+from crawlkit.state.crawl import CrawlState
 from crawlkit.testing.clock import ManualClock
 from crawlkit.testing.world import RETRIES, World, make_world
 

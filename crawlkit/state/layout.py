@@ -1,0 +1,17 @@
+"""The names of the files in a crawl directory.
+
+CRAWL        format version and crawl id; written last when a crawl is made: without it nothing is opened
+CHECKPOINT   what the last batch held, in short (`state.checkpoint`)
+config.toml  a readable copy of the settings, which the database holds
+LOCK         flock decides who owns the crawl; its text (pid) only informs
+db/          LevelDB
+seen.bloom   the Bloom filter's bits
+"""
+
+CRAWL = "CRAWL"
+CHECKPOINT = "CHECKPOINT"
+CONFIG = "config.toml"
+LOCK = "LOCK"
+DATABASE = "db"
+BLOOM = "seen.bloom"
+OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, BLOOM})
