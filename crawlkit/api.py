@@ -97,7 +97,8 @@ Around = Callable[[Loop], AbstractContextManager[object]]
 
 
 def _wait_for(session: Callable[[Around], Coroutine[Any, Any, CrawlResult]]) -> CrawlResult:
-    return run_async(session(lambda loop: stopping_on_signals(loop, lambda: None)))
+    with stopping_on_signals(before_exit=lambda: None) as stopper:
+        return run_async(session(stopper.around))
 
 
 async def _crawl(

@@ -92,6 +92,17 @@ class Config:
         "Cap on decoded bytes of one body; what is cut is marked.",
         least=1,
     )
+    max_url_length: int = _setting(2048, ValueKind.COUNT, Change.FIXED, "Most characters of a URL.", least=1)
+    max_path_repeats: int = _setting(
+        3, ValueKind.COUNT, Change.FIXED, "Most times a path may repeat a segment, or a run of them, in a row.", least=1
+    )
+    max_param_repeats: int = _setting(
+        3, ValueKind.COUNT, Change.FIXED, "Most times a query may repeat a parameter with its value.", least=1
+    )
+    max_params: int = _setting(32, ValueKind.COUNT, Change.FIXED, "Most parameters of a query.", least=1)
+    template_budget: int = _setting(
+        1000, ValueKind.COUNT, Change.FIXED, "Most URLs that pages without new text may add, by template; 0 for no limit."
+    )
     delay: float = _setting(1.0, ValueKind.DURATION, Change.FREE, "The gap between requests to one host.")
     host_concurrency: int = _setting(1, ValueKind.COUNT, Change.FREE, "Most requests in flight to one host.", least=1)
     robots: bool = _setting(True, ValueKind.SWITCH, Change.FIXED, "Obey robots.txt.")

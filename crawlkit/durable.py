@@ -42,26 +42,42 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
             try:
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
-                temporary.replace(target)
+                _sync(file)
+                _rename(temporary, target)
             except BaseException:
                 temporary.unlink(missing_ok=True)
                 raise
     except OSError as error:
         raise _storage_error(path, error) from error
+    _sync_name(target)
+
+
+def _sync(file: BinaryIO) -> None:
+    os.fsync(file.fileno())
+
+
+def _rename(temporary: Path, target: Path) -> None:
+    temporary.replace(target)
+
+
+def _sync_name(target: Path) -> None:
     sync_directory(target.parent)
 
 
 def sync_directory(path: Path) -> None:
     """Make the names in directory `path` durable: a rename is not, until then. StorageError if that fails."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync_names(path)
     except OSError as error:
         raise _storage_error(path, error) from error
+
+
+def _sync_names(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _claim(temporary: Path) -> BinaryIO:

@@ -73,6 +73,13 @@ class Refusal(StrEnum):
     EXCLUDE = "scope.exclude"
     DEPTH = "depth.limit"
     NOFOLLOW = "nofollow"
+    TRAP_LENGTH = "trap.length"
+    TRAP_PATH_REPEAT = "trap.path_repeat"
+    TRAP_HOST_IN_PATH = "trap.host_in_path"
+    TRAP_PARAM_REPEAT = "trap.param_repeat"
+    TRAP_PARAM_COUNT = "trap.param_count"
+    TRAP_ESCAPE = "trap.escape"
+    TRAP_TEMPLATE = "trap.template"  # the only one that depends on order
 
 
 class OrderReason(StrEnum):
@@ -137,7 +144,8 @@ class Facts:
     `links` holds each http(s) link once, in the contract's order; `nofollow` the indices into `links` of those that do
     not admit. `canonical` is the target of rel=canonical, `admits_canonical` whether it may admit. `location` is the
     target of a redirect status, None if there is none or it is unusable. `retry_after` is the raw header.
-    `directives` are the robots directives in force (lower case, sorted).
+    `directives` are the robots directives in force (lower case, sorted). `sketch` are hashes of the visible text's shingles
+    (`policy.novelty`), None for what is not HTML.
     """
 
     status: int
@@ -154,6 +162,7 @@ class Facts:
     location: str | None = None
     retry_after: str | None = None
     directives: tuple[str, ...] = ()
+    sketch: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +205,25 @@ class Fetched:
     answer: Facts | Response | FetchFailure
 
 
+class Health(msgspec.Struct, frozen=True, array_like=True):
+    """How a host is doing (`policy.health` changes it).
+
+    `strikes` are consecutive failures to reach it, `error_share` the share of server errors among its latest answers, `opens`
+    how often its breaker opened since the last good answer, `slowdown` the factor by which its gap is stretched.
+    """
+
+    strikes: int = 0
+    error_share: float = 0.0
+    opens: int = 0
+    slowdown: float = 1.0
+    given_up: bool = False
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_defaults=True):
     """How one admitted URL ended: one line of the report, and a little more.
 
-    Stored as an array: fields are only ever appended. Everything but `fetched_at`, `elapsed_ms`, `attempts`, `via` and
-    `message` is a function of the site and the settings.
+    Stored as an array: fields are only ever appended. Everything but `fetched_at`, `elapsed_ms`, `attempts`, `via`,
+    `message` and `stale` (its text was not new, `policy.novelty`) is a function of the site and the settings.
     """
 
     url: str
@@ -226,3 +249,4 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_de
     elapsed_ms: int | None = None
     attempts: int = 0
     via: str | None = None
+    stale: bool = False

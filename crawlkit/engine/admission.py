@@ -10,6 +10,7 @@ from crawlkit.model import Refusal
 from crawlkit.policy.edges import Edge
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of
+from crawlkit.state.codec import SeenEntry
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host
 
@@ -31,9 +32,7 @@ class Admission:
         url, depth, hops = edge
         entry = self._state.seen.recent(url)
         if entry is not None:
-            if depth < entry.depth or hops < entry.hops:
-                host = self._state.hosts.get(host_of(url))
-                self._state.distances.lower(url, host, entry, min(depth, entry.depth), min(hops, entry.hops))
+            self._lower(edge, entry)
             return
         refusal = self._out_of_scope(url)
         if refusal is not None:
@@ -42,13 +41,25 @@ class Admission:
         host = self._state.hosts.get(host_of(url))
         entry = self._state.seen.find(url, host.id)
         if entry is not None:
-            if depth < entry.depth or hops < entry.hops:
-                self._state.distances.lower(url, host, entry, min(depth, entry.depth), min(hops, entry.hops))
-        elif self._max_depth is not None and depth > self._max_depth:
+            self._lower(edge, entry)
+        elif self._too_deep(depth):
             self._state.counters.refuse(Refusal.DEPTH)
         else:
             self._state.frontier.add(url, host, depth, hops, via)
             self._on_work(host)
+
+    def _lower(self, edge: Edge, entry: SeenEntry) -> None:
+        """Give a URL that is known the lesser distances, each by itself.
+
+        An edge that is too deep to admit counts for neither: whether its target is known by then depends on order.
+        """
+        url, depth, hops = edge
+        if (depth < entry.depth or hops < entry.hops) and not self._too_deep(depth):
+            host = self._state.hosts.get(host_of(url))
+            self._state.distances.lower(url, host, entry, min(depth, entry.depth), min(hops, entry.hops))
+
+    def _too_deep(self, depth: int) -> bool:
+        return self._max_depth is not None and depth > self._max_depth
 
     def _out_of_scope(self, url: str) -> Refusal | None:
         refusal = self._refused.get(url)

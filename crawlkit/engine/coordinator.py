@@ -5,6 +5,7 @@ a bounded piece of what is owed besides, `freeze` gives the next checkpoint. Who
 a test) decides when. Between checkpoints nothing it does is durable; a crash goes back to the last one, whole.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from typing import assert_never
 
@@ -12,8 +13,8 @@ from crawlkit.config import Config
 from crawlkit.engine.admission import Admission
 from crawlkit.engine.ending import Ending, settle_reasons
 from crawlkit.engine.robots import Robots, Standing
-from crawlkit.engine.schedule import Schedule
-from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Reason, Record, RobotsJob
+from crawlkit.engine.schedule import MOST_HOSTS, Schedule
+from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Record, RobotsJob
 from crawlkit.policy.disposition import Again, Done, dispose, is_transient
 from crawlkit.policy.edges import Edge, admitting_edges
 from crawlkit.policy.records import Place, record_of
@@ -49,13 +50,21 @@ class PageHookError(Exception):
 class Coordinator:
     """Decides what is fetched next and what becomes of it, over one `CrawlState`."""
 
-    def __init__(self, state: CrawlState, config: Config, scope: Scope, now: float, on_page: OnPage | None = None) -> None:
+    def __init__(
+        self,
+        state: CrawlState,
+        config: Config,
+        scope: Scope,
+        now: float,
+        on_page: OnPage | None = None,
+        *,
+        most_hosts: int = MOST_HOSTS,
+    ) -> None:
         self.state = state
         self._config = config
         self._on_page = on_page
         self._now = now
-        # After an unclean end nobody knows which hosts were asked last: each waits one full gap.
-        self._schedule = Schedule(state, config, None if state.ended_cleanly else now)
+        self._schedule = Schedule(state, config, state.begin_run(now).quiet_from_s, most_hosts)
         self._admission = Admission(state, scope, config.max_depth, lambda host: self._schedule.offer(host, self._now))
         self._robots = Robots(state, config)
         self._jobs = 0
@@ -65,7 +74,6 @@ class Coordinator:
         self._began_s = now
         self._elapsed_before_s = state.counters.elapsed_s
         self._requests_noted = state.counters.requests
-        state.begin_run(now)
         if state.counters.queued:
             state.frontier.restrain(now)
 
@@ -108,10 +116,11 @@ class Coordinator:
         limit = self._config.max_pages
         return limit is not None and self.state.counters.pages + self._claimed_pages >= limit
 
-    def time_spent(self, now: float) -> bool:
-        """Whether the limit on time is reached."""
+    @property
+    def deadline_s(self) -> float:
+        """When the limit on time is reached, infinity without one."""
         limit = self._config.max_time
-        return limit is not None and self._elapsed_before_s + (now - self._began_s) >= limit
+        return math.inf if limit is None else self._began_s + limit - self._elapsed_before_s
 
     # Claiming --------------------------------------------------------------------------------------------------------
 
@@ -153,8 +162,10 @@ class Coordinator:
             standing = self._robots.standing(origin_of(row.url), host.record.name, now)
             if isinstance(standing, RobotsJob):
                 return standing if self._may_hop(host, standing, now) else None
-            self._note_crawl_delay(host, standing)
-            refused = _refused(standing, row.url)
+            if self._note_crawl_delay(host, standing) and (at := self._schedule.next_start(host, now)) > now:
+                self._schedule.put(host, at)  # another origin of the host asked for less
+                return None
+            refused = standing.refusal(row.url)
             if refused is not None:
                 state.frontier.take(host, row)
                 self._done(host, row.url, refused, None, row)
@@ -176,18 +187,19 @@ class Coordinator:
         if other == host.record.name:
             return True
         target = self.state.hosts.get(other)
+        if not self._schedule.has_slot(target):
+            self._schedule.park(host, other)
+            return False
         at = self._schedule.next_start(target, now)
         if at > now:
             self._schedule.put(host, at)
-            return False
-        target.record.last_start_s = now
-        self.state.hosts.changed(target)
-        return True
+        return at <= now
 
     def _start(self, host: Host, job: Job, now: float) -> None:
-        host.in_flight += 1
-        host.record.last_start_s = now
-        self.state.hosts.changed(host)
+        for asked in self._asked(host, job):
+            asked.in_flight += 1
+            asked.record.last_start_s = now
+            self.state.hosts.changed(asked)
         self.state.counters.requests += 1
         self._jobs += 1
         if isinstance(job, RobotsJob):
@@ -196,11 +208,19 @@ class Coordinator:
             self._claimed_pages += 1
         self._schedule.offer(host, self._now)
 
-    def _note_crawl_delay(self, host: Host, standing: Standing) -> None:
+    def _asked(self, host: Host, job: Job) -> list[Host]:
+        """Return the hosts that a request counts for: its own, and the one that its robots.txt was redirected to."""
+        other = host_of(job.url)
+        return [host] if other == host.record.name else [host, self.state.hosts.get(other)]
+
+    def _note_crawl_delay(self, host: Host, standing: Standing) -> bool:
+        """Take over what an origin asks for; whether the host's gap is another now."""
         delay = standing.rules.crawl_delay_s or 0.0
-        if host.record.crawl_delay_s != delay:
-            host.record.crawl_delay_s = delay
-            self.state.hosts.changed(host)
+        if host.record.crawl_delay_s == delay:
+            return False
+        host.record.crawl_delay_s = delay
+        self.state.hosts.changed(host)
+        return True
 
     # Settling --------------------------------------------------------------------------------------------------------
 
@@ -210,33 +230,35 @@ class Coordinator:
         self.state.hosts.trim()
         job = fetched.job
         host = self.state.hosts.get(job.host)
-        host.in_flight -= 1
         self._jobs -= 1
-        host.record.last_start_s = max(host.record.last_start_s, fetched.started_s)
-        host.record.last_end_s = max(host.record.last_end_s, fetched.ended_s)
-        self.state.hosts.changed(host)
+        asked = self._asked(host, job)
+        for each in asked:
+            each.in_flight -= 1
+            each.record.last_start_s = max(each.record.last_start_s, fetched.started_s)
+            each.record.last_end_s = max(each.record.last_end_s, fetched.ended_s)
+            self.state.hosts.changed(each)
         match job:
             case RobotsJob():
-                self._settle_robots(host, job, fetched, now)
+                hold_s = self._settle_robots(host, job, fetched, now)
+                for each in asked if hold_s else ():
+                    each.record.hold_until_s = max(each.record.hold_until_s, now + hold_s)
             case PageJob():
                 self._claimed_pages -= 1
                 self._settle_page(host, job, fetched, now)
             case _:
                 assert_never(job)
-        self._schedule.offer(host, self._now)
+        for each in asked:
+            self._schedule.offer(each, now)
+            self._schedule.unpark(each.record.name, now)
 
-    def _settle_robots(self, host: Host, job: RobotsJob, fetched: Fetched, now: float) -> None:
+    def _settle_robots(self, host: Host, job: RobotsJob, fetched: Fetched, now: float) -> float:
+        """Take in what came of a robots.txt; return for how many seconds who was asked for it is to be left alone."""
         host.robots_pending = False
-        other = host_of(job.url)
-        if other != job.host:
-            target = self.state.hosts.get(other)
-            target.record.last_end_s = max(target.record.last_end_s, fetched.ended_s)
-            self.state.hosts.changed(target)
         hold_s = self._robots.settle(job, fetched, now)
-        host.record.hold_until_s = max(host.record.hold_until_s, now + hold_s if hold_s else 0.0)
         standing = self._robots.standing(job.origin, job.host, now)
         if isinstance(standing, Standing):
             self._note_crawl_delay(host, standing)
+        return hold_s
 
     def _settle_page(self, host: Host, job: PageJob, fetched: Fetched, now: float) -> None:
         answer = fetched.answer
@@ -318,13 +340,3 @@ class Coordinator:
         if self._config.max_pages_per_host is None:
             raise damaged(f"{queued} URLs should be queued, but no back queue holds them", self.state.directory)
         return Ending.LIMIT_HOST
-
-
-def _refused(standing: Standing, url: str) -> Done | None:
-    """Return how a URL ends that robots.txt keeps us from, None if it may be fetched."""
-    if standing.all_end is not None:
-        return standing.all_end
-    verdict = standing.rules.judge(url)
-    if verdict.allowed:
-        return None
-    return Done(Kind.EXCLUDED, Reason.ROBOTS_DISALLOW, f"line {verdict.line}: {verdict.text}")

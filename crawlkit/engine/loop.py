@@ -77,7 +77,7 @@ class Loop:
                 raise self._bug
             if self._writing is not None and self._writing.done():
                 self._end_checkpoint()
-            if self._coordinator.time_spent(now):
+            if now >= self._coordinator.deadline_s:
                 self.stop(Ending.LIMIT_TIME)
             step = next_step(self._situation(now))
             if step is Step.END:
@@ -95,6 +95,7 @@ class Loop:
                 await asyncio.sleep(0)  # let the fetches start, and results come in
             case Step.WORK:
                 self._coordinator.work()
+                self._nothing_due_until_s = 0.0
                 await asyncio.sleep(0)
             case Step.WAIT:
                 self._on_turn(self._coordinator)
@@ -161,6 +162,8 @@ class Loop:
     async def _wait(self, now: float) -> None:
         """Wait for a result, the writer or a stop, at most until a host or a checkpoint is due."""
         until = now + LONGEST_WAIT_S
+        if self._stop is None:
+            until = min(until, self._coordinator.deadline_s)
         if len(self._tasks) < self._config.workers and self._nothing_due_until_s > now:
             until = min(until, self._nothing_due_until_s)
         if self._writing is None and self._coordinator.state.changed:

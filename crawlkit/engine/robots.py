@@ -35,6 +35,15 @@ class Standing:
     body_bytes: int
     all_end: Done | None = None
 
+    def refusal(self, url: str) -> Done | None:
+        """Return how a URL ends that robots.txt keeps us from, None if it may be fetched."""
+        if self.all_end is not None:
+            return self.all_end
+        verdict = self.rules.judge(url)
+        if verdict.allowed:
+            return None
+        return Done(Kind.EXCLUDED, Reason.ROBOTS_DISALLOW, f"line {verdict.line}: {verdict.text}")
+
 
 class Robots:
     """Answers for origins from memory or the store; names the fetch that is needed where neither knows."""

@@ -9,8 +9,11 @@ Result = TypeVar("Result")
 
 def run_async(main: Coroutine[Any, Any, Result]) -> Result:
     """Run `main` in a new event loop to its end; RuntimeError inside a running one."""
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(main)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(main)
+    finally:
+        main.close()  # one that could not be started would be complained of as never awaited
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -32,6 +32,7 @@ class Schedule:
         self._waiting: list[tuple[float, int, Host]] = []
         self._due: list[tuple[int, int, Host]] = []
         self._turns = itertools.count()  # first come, first served among equals
+        self._parked: dict[str, list[str]] = {}
         self._scan_from: bytes | None = keys.HOST if state.counters.queued else None
         self._left_out = False
 
@@ -44,7 +45,7 @@ class Schedule:
         """Take in a host if it has a row and a free slot; one that finds no room is looked up again later."""
         if host.scheduled or host.robots_pending or host.waiting <= 0:
             return
-        if host.in_flight >= self._config.host_concurrency or self.budget_spent(host):
+        if not self.has_slot(host) or self.budget_spent(host):
             return
         if len(self) >= self._most:
             self._left_out = True
@@ -59,21 +60,42 @@ class Schedule:
         heapq.heappush(self._waiting, (at, next(self._turns), host))
 
     def take(self, now: float) -> Host | None:
-        """Take out the due host that comes first, None if none is due."""
+        """Take out the due host that comes first, None if none is due.
+
+        A host may have been asked for another's robots.txt since it was put in, or have asked to be left alone: so its time
+        is worked out once more.
+        """
         while self._waiting and self._waiting[0][0] <= now:
             _, turn, host = heapq.heappop(self._waiting)
             heapq.heappush(self._due, (host.head.first_priority(), turn, host))
-        if not self._due:
-            return None
-        host = heapq.heappop(self._due)[2]
-        host.scheduled = False
-        return host
+        while self._due:
+            host = heapq.heappop(self._due)[2]
+            host.scheduled = False
+            if not self.has_slot(host):
+                continue  # it is offered again when one is free
+            at = self.next_start(host, now)
+            if at <= now:
+                return host
+            self.put(host, at)
+        return None
 
     def next_time(self) -> float | None:
         """Return when the next host is due (0 if one is), None if there are no hosts."""
         if self._due:
             return 0.0
         return self._waiting[0][0] if self._waiting else None
+
+    def park(self, host: Host, other: str) -> None:
+        """Leave `host` out until a request to the host `other` has ended: its robots.txt has to be asked for there."""
+        host.robots_pending = True
+        self._parked.setdefault(other, []).append(host.record.name)
+
+    def unpark(self, other: str, now: float) -> None:
+        """Take in again the hosts that waited for a request to the host `other` to end."""
+        for name in self._parked.pop(other, ()):
+            host = self._state.hosts.get(name)
+            host.robots_pending = False
+            self.offer(host, now)
 
     # When ------------------------------------------------------------------------------------------------------------
 
@@ -88,6 +110,10 @@ class Schedule:
         gap = politeness.gap_s(self._config.delay, record.crawl_delay_s)
         floor = 0.0 if self._not_before_s is None else self._not_before_s + gap
         return politeness.next_start_s(contact, gap, self._config.host_concurrency, floor)
+
+    def has_slot(self, host: Host) -> bool:
+        """Whether one more request to the host may be in flight."""
+        return host.in_flight < self._config.host_concurrency
 
     def budget_spent(self, host: Host) -> bool:
         """Whether the limit on a host's pages is reached, by records and claims together."""

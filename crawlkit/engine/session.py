@@ -80,10 +80,10 @@ async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Ho
     """Make a crawl in `directory` and run it. UsageError for bad seeds, StateError and its kinds for the directory."""
     urls = read_seeds(seeds)
     scope = Scope.of(urls, config)
-    parse_resolves(config.resolve)
+    rules = parse_resolves(config.resolve)
     with CrawlState.create(directory, config) as state:
         if surroundings.transport is None:
-            state.allow_private(await private_seed_addresses(urls))
+            state.allow_private(await private_seed_addresses(urls, rules=rules))
         coordinator = Coordinator(state, config, scope, surroundings.clock.now(), hooks.on_page)
         for start in range(0, len(urls), SEEDS_A_BATCH):
             some = urls[start : start + SEEDS_A_BATCH]
@@ -104,6 +104,9 @@ async def go_on(directory: Path, changes: Mapping[str, object], hooks: Hooks, su
         coordinator = Coordinator(state, config, scope, surroundings.clock.now(), hooks.on_page)
         if changes:
             state.change_settings(config, changes)
+        # Before the first request: a kill soon after it must not look like the clean end of the run before.
+        coordinator.freeze(surroundings.clock.now()).write()
+        state.installed()
         return await _drive(state, coordinator, config, hooks, surroundings)
 
 

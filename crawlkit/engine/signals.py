@@ -13,31 +13,50 @@ from crawlkit.engine.loop import Loop
 _ENDINGS = {signal.SIGINT: Ending.SIGINT, signal.SIGTERM: Ending.SIGTERM}
 
 
-@contextmanager
-def stopping_on_signals(loop: Loop, before_exit: Callable[[], object]) -> Iterator[None]:
-    """Stop `loop` on a first signal while the block runs; on a second call `before_exit` and leave the process at once.
+class Stopper:
+    """Turns signals into the end of a run; one that comes before its loop does ends it as soon as it runs."""
 
-    Leaving at once is as safe as a kill: what is not checkpointed is fetched again. Off the main thread, where Python
-    takes no signals, nothing is done.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    stopped = False
+    def __init__(self, before_exit: Callable[[], object]) -> None:
+        self._before_exit = before_exit
+        self._how: Ending | None = None
+        self._stop: Callable[[Ending], object] | None = None
 
-    def on_signal(number: signal.Signals) -> None:
-        nonlocal stopped
-        if stopped:
-            before_exit()
+    @contextmanager
+    def around(self, loop: Loop) -> Iterator[None]:
+        """Let signals stop `loop` while the block runs."""
+        running = asyncio.get_running_loop()
+        self._stop = lambda how: running.call_soon_threadsafe(loop.stop, how)
+        if self._how is not None:
+            loop.stop(self._how)
+        try:
+            yield
+        finally:
+            self._stop = None
+
+    def on_signal(self, number: int, _frame: object) -> None:
+        """Be a handler of `signal.signal`: Python runs it at once, also while the loop is busy with other things."""
+        if self._how is not None:
+            self._before_exit()
             os._exit(128 + number)
-        stopped = True
-        loop.stop(_ENDINGS[number])
+        self._how = _ENDINGS[signal.Signals(number)]
+        if self._stop is not None:
+            self._stop(self._how)
 
-    running = asyncio.get_running_loop()
-    for number in _ENDINGS:
-        running.add_signal_handler(number, on_signal, number)
+
+@contextmanager
+def stopping_on_signals(before_exit: Callable[[], object]) -> Iterator[Stopper]:
+    """Give what stops a run on a first signal while the block runs; a second calls `before_exit` and leaves at once.
+
+    The block holds the whole run, its making or opening too. Leaving at once is as safe as a kill: what is not
+    checkpointed is fetched again. Off the main thread, where Python takes no signals, nothing is done.
+    """
+    stopper = Stopper(before_exit)
+    if threading.current_thread() is not threading.main_thread():
+        yield stopper
+        return
+    before = {number: signal.signal(number, stopper.on_signal) for number in _ENDINGS}
     try:
-        yield
+        yield stopper
     finally:
-        for number in _ENDINGS:
-            running.remove_signal_handler(number)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)

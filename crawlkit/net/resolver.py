@@ -126,18 +126,26 @@ def _check_name(host: str) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "not a valid host name")
 
 
-async def private_seed_addresses(seeds: Sequence[str], dns: Dns | None = None) -> dict[str, tuple[str, ...]]:
+async def private_seed_addresses(
+    seeds: Sequence[str], dns: Dns | None = None, *, rules: Sequence[Resolve] = ()
+) -> dict[str, tuple[str, ...]]:
     """Return the private addresses that the hosts of `seeds` (URLs in normal form) have now, by `host:port`.
 
-    Hosts without any, and hosts that cannot be resolved, are not in it.
+    Hosts without any, hosts that cannot be resolved, and names that `rules` lead elsewhere (they are not looked up) are not
+    in it.
     """
-    hosts = dict(map(_host_of, seeds))
+    hosts = {key: host for key, host in map(_host_of, seeds) if is_address_literal(host) or _rule_for(host, rules) is None}
     source = dns or SystemDns(threads=32)
     try:
         found = await asyncio.gather(*(_private_addresses(host, source) for host in hosts.values()))
     finally:
         source.close()
     return {key: addresses for key, addresses in zip(hosts, found, strict=True) if addresses}
+
+
+def _rule_for(host: str, rules: Sequence[Resolve]) -> Resolve | None:
+    name = host.removesuffix(".")
+    return next((rule for rule in rules if fnmatch.fnmatchcase(name, rule.glob)), None)
 
 
 def _host_of(url: str) -> tuple[str, str]:
@@ -188,10 +196,9 @@ class GuardedResolver(AbstractResolver):
     async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
         """Return where to connect for `host:port`; raises socket.gaierror or AddressRefusedError."""
         _check_name(host)
-        name = host.removesuffix(".")
-        for rule in self._rules:
-            if fnmatch.fnmatchcase(name, rule.glob):
-                return [_result(host, rule.address, rule.port or port)]
+        rule = _rule_for(host, self._rules)
+        if rule is not None:
+            return [_result(host, rule.address, rule.port or port)]
         addresses = await self._addresses(host)
         allowed = [address for address in addresses if self.may_connect(address, host, port)]
         if not allowed:

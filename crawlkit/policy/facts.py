@@ -9,6 +9,7 @@ from crawlkit.model import Facts, Response
 from crawlkit.policy.charset import decode, detect
 from crawlkit.policy.content_type import XHTML, read_content_type, sniff
 from crawlkit.policy.links import Page, read_page, robots_directives, xhtml_as_html
+from crawlkit.policy.novelty import sketch_of
 from crawlkit.policy.urls import resolve_location
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -20,7 +21,7 @@ _RELATION = re.compile(r""";\s*+rel\s*+=\s*+(?:"([^"]*+)"|([^\s;,"]++))""", re.I
 _ANCHOR = re.compile(r";\s*+anchor\s*+=", re.I)
 
 _UTF8_BOM = b"\xef\xbb\xbf"
-_NO_PAGE = Page(title=None, base="", links=(), nofollow=(), canonical=None, directives=frozenset())
+_NO_PAGE = Page(title=None, base="", links=(), nofollow=(), canonical=None, directives=frozenset(), text=None)
 
 
 def read_answer(url: str, response: Response, agent: str = "crawlkit") -> Facts:
@@ -59,6 +60,7 @@ def read_answer(url: str, response: Response, agent: str = "crawlkit") -> Facts:
         location=_location(url, headers[b"location"]) if response.status in REDIRECTS else None,
         retry_after=next((value.decode("latin-1") for value in headers[b"retry-after"]), None),
         directives=tuple(sorted(directives)),
+        sketch=None if page.text is None else sketch_of(page.text, url.partition("?")[2]),
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from crawlkit.policy.novelty import BREAK
 from crawlkit.policy.urls import Joiner
 
 # The shared declarative refresh steps of the HTML Standard (section 4.2.5.3): a time, then a separator, then the rest;
@@ -51,7 +52,7 @@ class Page:
     `links` holds each http(s) link once: `a` and `area` in document order, then frames, then the target of a refresh.
     `nofollow` are the indices into `links` of those that are `rel=nofollow` wherever they stand. `base` is what
     references resolve against. `canonical` is the first usable `<link rel=canonical>`. `directives` is what its robots
-    meta elements say, as `robots_directives` gives it.
+    meta elements say, as `robots_directives` gives it. `text` is the visible text, its nodes separated by `BREAK`.
     """
 
     title: str | None
@@ -60,6 +61,7 @@ class Page:
     nofollow: tuple[int, ...]
     canonical: str | None
     directives: frozenset[str]
+    text: str | None
 
 
 def read_page(markup: bytes, url: str, charset: str, agent: str, refresh: Sequence[str] = ()) -> Page:
@@ -82,6 +84,7 @@ def read_page(markup: bytes, url: str, charset: str, agent: str, refresh: Sequen
         nofollow=tuple(i for i, followed in enumerate(follow.values()) if not followed),
         canonical=_canonical(tree, joiner),
         directives=_meta_directives(metas, agent),
+        text=_text(tree),  # the last: it takes scripts and styles out of the tree
     )
 
 
@@ -174,6 +177,17 @@ def _title(tree: LexborHTMLParser) -> str | None:
         if not _is_in_svg(node):
             return " ".join(node.text().split()) or None
     return None
+
+
+def _text(tree: LexborHTMLParser) -> str:
+    """Return the text of all nodes but scripts and styles, which are taken out of the tree."""
+    for name in ("script", "style"):
+        for node in tree.tags(name):
+            child = node.child
+            # In SVG they may hold elements, one another too: freeing the outer one would free the inner one twice.
+            if child is None or (child.tag == "-text" and child.next is None):
+                node.decompose()
+    return tree.root.text(separator=BREAK, skip_empty=True) if tree.root else ""
 
 
 def _is_in_svg(node: LexborNode) -> bool:

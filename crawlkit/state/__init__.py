@@ -10,6 +10,7 @@ Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack 
     prefix  key after the prefix                                value
     m       name                                                batch (8 bytes), counters, config (JSON), private (JSON),
                                                                 rescan
+    b       batch's number mod 64 (1)                           batch's number (8 bytes)
     g       number (8)                                          a seed's URL
     l       number (8)                                          a run of the ledger (`checkpoint.Run`)
     h       host id (8)                                         host record (`hosts.HostRecord`)

@@ -14,7 +14,7 @@ import mmap
 import os
 import struct
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import bitarray
 from pybloom_live import BloomFilter
@@ -58,6 +58,11 @@ def _layer_bytes(layer: int) -> int:
     return -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
 
 
+def _reserve(file: BinaryIO, offset: int, size: int) -> None:
+    # Not sparse: a full disk is an error here, and not a SIGBUS at some later bit.
+    os.posix_fallocate(file.fileno(), offset, size)
+
+
 class MappedBloom:
     """A growing set of keys that answers "surely not" or "maybe".
 
@@ -84,7 +89,11 @@ class MappedBloom:
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
         made = cls(path)
-        made._grow()
+        try:
+            made._grow()
+        except BaseException:
+            made.close()
+            raise
         return made
 
     @classmethod
@@ -134,6 +143,8 @@ class MappedBloom:
     def close(self) -> None:
         """Unmap the file."""
         self.save_counts()
+        for layer in self._layers:
+            layer.bitarray = None  # a traceback may hold the layer, and a map that is in use cannot be closed
         self._layers.clear()
         for mapped in self._maps:
             mapped.close()
@@ -145,8 +156,7 @@ class MappedBloom:
         layer = len(self._layers)
         offset = _HEADER_BYTES + sum(_layer_bytes(n) for n in range(layer))
         try:
-            # Reserved, not sparse: a full disk is an error here, and not a SIGBUS at some later bit.
-            os.posix_fallocate(self._file.fileno(), offset, _layer_bytes(layer))
+            _reserve(self._file, offset, _layer_bytes(layer))
         except OSError as error:
             raise StorageError(f"cannot grow {self._path}: {error.strerror}; free space, then resume") from error
         self._map_layer(layer, 0)

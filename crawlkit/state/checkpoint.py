@@ -5,22 +5,22 @@ damaged. The first line is JSON, the second the SHA-256 of the first.
 """
 
 import hashlib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from crawlkit.durable import replace_file
-from crawlkit.errors import StateDamaged
 from crawlkit.state.counters import Counters
-from crawlkit.state.layout import CHECKPOINT, DATABASE
-
-_WAY_OUT = "restore the directory from a copy"
+from crawlkit.state.damage import damaged
+from crawlkit.state.layout import CHECKPOINT
 
 
 class Run(msgspec.Struct):
-    """One `run` or `resume` in the ledger. `ended_s` is None while it goes on, and for good if it was killed."""
+    """One `run` or `resume` in the ledger.
+
+    `ended_s` is None while it goes on, and for good if it was killed. Every host waits a full gap from `quiet_from_s` on.
+    """
 
     number: int
     started_s: float
@@ -30,10 +30,14 @@ class Run(msgspec.Struct):
     requests: int = 0
     checkpoints: int = 0
     changes: dict[str, Any] = {}
+    quiet_from_s: float | None = None
 
 
 class Summary(msgspec.Struct):
-    """The content of `CHECKPOINT`: `logs` are the sizes of the database's logs, `in_flight` the claims when it was frozen."""
+    """The content of `CHECKPOINT`.
+
+    `logs` are the sizes of the database's logs (`state.logs`), `in_flight` counts the claims when it was frozen.
+    """
 
     crawl_id: str
     batch: int
@@ -41,15 +45,6 @@ class Summary(msgspec.Struct):
     runs: list[Run]
     logs: dict[str, int] = {}
     in_flight: int = 0
-
-
-def log_sizes(directory: Path) -> dict[str, int]:
-    """Return the sizes of the database's logs, by name; LevelDB may remove one while we look."""
-    sizes = {}
-    for path in sorted((directory / DATABASE).glob("*.log")):
-        with suppress(FileNotFoundError):
-            sizes[path.name] = path.stat().st_size
-    return sizes
 
 
 def write_summary(directory: Path, summary: Summary) -> None:
@@ -64,10 +59,10 @@ def read_summary(directory: Path) -> Summary:
     try:
         line, _, checksum = path.read_bytes().partition(b"\n")
     except OSError as error:
-        raise StateDamaged(f"{path} cannot be read: {error.strerror}; {_WAY_OUT}") from error
+        raise damaged(f"{path} cannot be read: {error.strerror}", directory) from error
     if hashlib.sha256(line).hexdigest().encode() != checksum.strip():
-        raise StateDamaged(f"{path} does not match its checksum; {_WAY_OUT}")
+        raise damaged(f"{path} does not match its checksum", directory)
     try:
         return msgspec.json.decode(line, type=Summary)
-    except msgspec.DecodeError as error:
-        raise StateDamaged(f"{path} is damaged: {error}; {_WAY_OUT}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise damaged(f"{path} is damaged: {error}", directory) from error

@@ -13,47 +13,48 @@ import msgspec
 
 from crawlkit.config import Config, to_toml, to_values
 from crawlkit.durable import replace_file
-from crawlkit.errors import StateDamaged
 from crawlkit.model import OrderReason
 from crawlkit.state import directory as files
 from crawlkit.state import keys, layout
 from crawlkit.state.bloom import MappedBloom, boot_id
-from crawlkit.state.checkpoint import Run, Summary, log_sizes, read_summary, write_summary
+from crawlkit.state.checkpoint import Run, Summary, write_summary
 from crawlkit.state.counters import Counters
 from crawlkit.state.distances import Distances
 from crawlkit.state.frontier import Frontier
 from crawlkit.state.hosts import Hosts
+from crawlkit.state.logs import Logs
+from crawlkit.state.opening import BATCH, open_database
 from crawlkit.state.origins import Origins
 from crawlkit.state.pages import Pages
+from crawlkit.state.reading import (
+    CONFIG,
+    COUNTERS,
+    PRIVATE,
+    RESCAN,
+    Rescan,
+    read_config,
+    read_counters,
+    read_rescan,
+    read_runs,
+    walk_seeds,
+)
 from crawlkit.state.seen import SeenSet
 from crawlkit.state.store import Batch, Store
-
-_BATCH = keys.meta_key("batch")
-_COUNTERS = keys.meta_key("counters")
-_CONFIG = keys.meta_key("config")
-_PRIVATE = keys.meta_key("private")
-_RESCAN = keys.meta_key("rescan")
-
-
-class Rescan(msgspec.Struct, array_like=True):
-    """A raised depth limit still to be told: records at `depth` from key `cursor` on have links that were kept out."""
-
-    depth: int
-    cursor: bytes = b""
 
 
 class Checkpoint:
     """One batch in the making, and the `CHECKPOINT` that follows it."""
 
-    def __init__(self, directory: Path, batch: Batch, summary: Summary) -> None:
+    def __init__(self, directory: Path, batch: Batch, logs: Logs, summary: Summary) -> None:
         self._directory = directory
+        self._logs = logs
         self._batch = batch
         self._summary = summary
 
     def write(self) -> None:
         """Write and sync the batch, then replace `CHECKPOINT`. May run on another thread; StorageError if it fails."""
         self._batch.write()
-        self._summary.logs = log_sizes(self._directory)
+        self._summary.logs = self._logs.sync()
         write_summary(self._directory, self._summary)
 
 
@@ -65,19 +66,18 @@ class CrawlState:
         self.crawl_id = crawl_id
         self._store = store
         self._resources = resources
-        self.batch = int.from_bytes(store.get(_BATCH) or b"")
-        value = store.get(_COUNTERS)
-        self.counters = Counters() if value is None else msgspec.msgpack.decode(value, type=Counters)
+        self._logs = Logs(directory)
         self.seen = SeenSet(store, bloom)
         resources.callback(self.seen.close)
+        self.batch = int.from_bytes(store.get(BATCH) or b"")
+        self.counters = read_counters(store)
         self.hosts = Hosts(store)
         self.frontier = Frontier(store, self.seen, self.hosts, self.counters)
         self.pages = Pages(store)
         self.distances = Distances(store, self.seen, self.frontier, self.pages, self.counters)
         self.origins = Origins(store)
-        self.runs = [msgspec.msgpack.decode(value, type=Run) for _, value in store.walk(keys.RUN, keys.after(keys.RUN))]
-        value = store.get(_RESCAN)
-        self._rescan = None if value is None else msgspec.msgpack.decode(value, type=Rescan)
+        self.runs = read_runs(store)
+        self._rescan = read_rescan(store)
 
     # Making and opening ----------------------------------------------------------------------------------------------
 
@@ -91,32 +91,27 @@ class CrawlState:
             bloom = MappedBloom.create(directory / layout.BLOOM, crawl_id.encode()[:16], boot_id())
             bloom.mark_complete()
             replace_file(directory / layout.CONFIG, to_toml(config).encode())
-            state = cls(directory, crawl_id, store, bloom, resources.pop_all())
-        store.stage(_CONFIG, msgspec.json.encode(to_values(config)))
+            state = cls(directory, crawl_id, store, bloom, resources)
+            state._resources = resources.pop_all()
+        store.stage(CONFIG, msgspec.json.encode(to_values(config)))
         return state
 
     def allow_private(self, places: Mapping[str, Iterable[str]]) -> None:
         """Stage the private addresses that seeds may keep, by `host:port`."""
-        self._store.stage(_PRIVATE, msgspec.json.encode({place: list(found) for place, found in places.items()}))
+        self._store.stage(PRIVATE, msgspec.json.encode({place: list(found) for place, found in places.items()}))
 
     @classmethod
     def open(cls, directory: Path) -> Self:
         """Lock and open an existing crawl. StateError and its kinds if it cannot be."""
-        manifest = files.read_manifest(directory)
         with ExitStack() as resources:
-            resources.enter_context(files.DirectoryLock(directory))
-            summary = read_summary(directory)
-            store = resources.enter_context(Store(directory / layout.DATABASE, create=False))
-            batch = int.from_bytes(store.get(_BATCH) or b"")
-            if summary.crawl_id != manifest.crawl_id or batch < summary.batch:
-                raise StateDamaged(
-                    f"the database in {directory} is at batch {batch}, but {layout.CHECKPOINT} knows of {summary.batch}: "
-                    "synced writes are missing; restore the directory from a copy"
-                )
-            owner, boot = manifest.crawl_id.encode()[:16], boot_id()
+            opened = open_database(directory, resources)
+            crawl_id = opened.manifest.crawl_id
+            owner, boot = crawl_id.encode()[:16], boot_id()
             path = directory / layout.BLOOM
             bloom = MappedBloom.reuse(path, owner, boot) or MappedBloom.create(path, owner, boot)
-            return cls(directory, manifest.crawl_id, store, bloom, resources.pop_all())
+            state = cls(directory, crawl_id, opened.store, bloom, resources)
+            state._resources = resources.pop_all()
+        return state
 
     def add_seed(self, number: int, url: str) -> None:
         """Stage a seed in the list of seeds (its URL is queued by the engine)."""
@@ -140,44 +135,53 @@ class CrawlState:
 
     def seeds(self) -> Iterator[str]:
         """Yield the seeds in the order given."""
-        for _, value in self._store.walk(keys.SEED, keys.after(keys.SEED)):
-            yield value.decode()
+        return walk_seeds(self._store)
 
     def config(self) -> Config:
         """Return the settings in force."""
-        value = self._store.get(_CONFIG)
-        if value is None:
-            raise StateDamaged(f"the database in {self.directory} holds no settings")
-        return Config.from_values(msgspec.json.decode(value))
+        return read_config(self._store)
 
     def private_addresses(self) -> dict[str, frozenset[str]]:
         """Return the private addresses that seeds may keep, by `host:port`."""
-        value = self._store.get(_PRIVATE) or b"{}"
+        value = self._store.get(PRIVATE) or b"{}"
         return {place: frozenset(found) for place, found in msgspec.json.decode(value).items()}
 
     def change_settings(self, config: Config, changes: Mapping[str, Any]) -> None:
         """Stage changed settings; the run that is going on carries `changes` in the ledger."""
         before = self.config()
-        self._store.stage(_CONFIG, msgspec.json.encode(to_values(config)))
+        self._store.stage(CONFIG, msgspec.json.encode(to_values(config)))
         replace_file(self.directory / layout.CONFIG, to_toml(config).encode())
         self.runs[-1].changes = dict(changes)
         if before.max_depth is not None and config.max_depth != before.max_depth:
-            self._set_rescan(Rescan(before.max_depth))
+            least = before.max_depth if self._rescan is None else self._rescan.depth  # a kill may have left one half told
+            self._set_rescan(Rescan(least, before.max_depth))
+            self.counters.finished = False
         if changes.keys() & {"timeout", "retries"}:
             self.counters.depend(OrderReason.SETTINGS_CHANGED)
 
     # Runs ------------------------------------------------------------------------------------------------------------
 
-    @property
-    def ended_cleanly(self) -> bool:
-        """Whether the last run, before one is begun, ended by itself and not by a kill."""
-        return not self.runs or self.runs[-1].ended_s is not None
-
     def begin_run(self, now: float) -> Run:
-        """Enter a run into the ledger."""
-        run = Run(len(self.runs) + 1, now)
+        """Enter a run into the ledger.
+
+        After an unclean end nobody knows which hosts were asked last, so all are quiet from now on. A run that then ends
+        cleanly but early hands that on.
+        """
+        last = self.runs[-1] if self.runs else None
+        quiet_from_s = None
+        if last is not None and last.ended_s is None:
+            quiet_from_s = now
+        elif last is not None and last.quiet_from_s is not None:
+            quiet_from_s = min(last.quiet_from_s, now)
+        run = Run(len(self.runs) + 1, now, quiet_from_s=quiet_from_s)
         self.runs.append(run)
         return run
+
+    def inherit_runs(self, runs: Iterable[Run]) -> None:
+        """Stage the ledger of the crawl that this one is made of."""
+        for run in runs:
+            self.runs.append(msgspec.structs.replace(run, number=len(self.runs) + 1))
+            self._store.stage(keys.numbered_key(keys.RUN, self.runs[-1].number), msgspec.msgpack.encode(self.runs[-1]))
 
     def end_run(self, now: float, how: str) -> None:
         """Note how the run that is going on ended."""
@@ -192,20 +196,20 @@ class CrawlState:
         return self._rescan is not None
 
     def rescan(self, limit: int) -> None:
-        """Queue the propagation of up to `limit` more records at the former depth limit."""
+        """Queue the propagation of those among up to `limit` more records that are at a former depth limit."""
         if self._rescan is None:
             return
-        urls, cursor = self.pages.at_depth(self._rescan.depth, self._rescan.cursor, limit)
-        for url in urls:
-            self.distances.propagate(url, self._rescan.depth)
-        self._set_rescan(None if cursor is None else Rescan(self._rescan.depth, cursor))
+        found, cursor = self.pages.at_depths(self._rescan.depths, self._rescan.cursor, limit)
+        for url, depth in found:
+            self.distances.propagate(url, depth)
+        self._set_rescan(None if cursor is None else msgspec.structs.replace(self._rescan, cursor=cursor))
 
     def _set_rescan(self, rescan: Rescan | None) -> None:
         self._rescan = rescan
         if rescan is None:
-            self._store.unstage(_RESCAN)
+            self._store.unstage(RESCAN)
         else:
-            self._store.stage(_RESCAN, msgspec.msgpack.encode(rescan))
+            self._store.stage(RESCAN, msgspec.msgpack.encode(rescan))
 
     # Checkpoints -----------------------------------------------------------------------------------------------------
 
@@ -229,13 +233,15 @@ class CrawlState:
         self.hosts.stage_changed()
         self.seen.save_counts()
         stage = self._store.stage
-        stage(_BATCH, self.batch.to_bytes(8, "big"))
-        stage(_COUNTERS, msgspec.msgpack.encode(self.counters))
+        number = self.batch.to_bytes(8, "big")
+        stage(BATCH, number)
+        stage(keys.recent_key(self.batch), number)
+        stage(COUNTERS, msgspec.msgpack.encode(self.counters))
         stage(keys.numbered_key(keys.RUN, self.runs[-1].number), msgspec.msgpack.encode(self.runs[-1]))
         counters = msgspec.msgpack.decode(msgspec.msgpack.encode(self.counters), type=Counters)
         runs = [msgspec.structs.replace(run) for run in self.runs]
         summary = Summary(self.crawl_id, self.batch, counters, runs, in_flight=in_flight)
-        return Checkpoint(self.directory, self._store.freeze(), summary)
+        return Checkpoint(self.directory, self._store.freeze(), self._logs, summary)
 
     def installed(self) -> None:
         """Note that the checkpoint that was frozen last is on disk."""

@@ -1,5 +1,6 @@
 """What is said when a crawl's state is damaged: what was found, and the way out."""
 
+import shlex
 from pathlib import Path
 
 from crawlkit.errors import StateDamaged
@@ -7,4 +8,5 @@ from crawlkit.errors import StateDamaged
 
 def damaged(what: str, directory: Path | None = None) -> StateDamaged:
     """Return the error for damage to `directory` (None where whoever found it does not know which it is)."""
-    return StateDamaged(f"{what}; to save what can be saved: crawlkit verify --repair {directory or 'DIR'}")
+    name = "DIR" if directory is None else shlex.quote(str(directory))
+    return StateDamaged(f"{what}; to save what can be saved: crawlkit verify --repair {name}")

@@ -15,6 +15,7 @@ from crawlkit.durable import TEMPORARY_SUFFIX, replace_file, sync_directory
 from crawlkit.errors import StateDamaged, StateError, StateExists, StateLocked, StateVersion, StorageError
 from crawlkit.state import keys
 from crawlkit.state.checkpoint import read_summary
+from crawlkit.state.damage import damaged
 from crawlkit.state.layout import CHECKPOINT, CRAWL, DATABASE, LOCK, OURS
 from crawlkit.state.store import Store
 
@@ -160,14 +161,11 @@ def _refuse_records(directory: Path) -> None:
             if next(store.walk(keys.PAGE, keys.after(keys.PAGE)), None) is not None:
                 raise _lost_manifest(directory)
     elif any(path.stat().st_size for path in [*database.glob("*.ldb"), *database.glob("*.log")]):
-        raise StateDamaged(f"the database in {database} has data, but its CURRENT is missing; restore {directory} from a copy")
+        raise damaged(f"the database in {database} has data, but its CURRENT is missing", directory)
 
 
 def _lost_manifest(directory: Path) -> StateDamaged:
-    return StateDamaged(
-        f"{directory} holds a crawl that made requests, but its {CRAWL} file is missing; restore {CRAWL} from a copy of the "
-        "directory, or choose another with --dir"
-    )
+    return damaged(f"{directory} holds a crawl that made requests, but its {CRAWL} file is missing", directory)
 
 
 def _refused(what: str, error: OSError) -> StateError | StorageError:
@@ -214,7 +212,9 @@ def read_manifest(directory: Path) -> Manifest:
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
     except msgspec.DecodeError as error:
-        raise StateDamaged(f"{path} is damaged: {error}; restore it from a copy of the directory") from error
+        raise damaged(f"{path} is damaged: {error}", directory) from error
+    if manifest.format != FORMAT and manifest.made_by == Manifest.__struct_defaults__[-1]:
+        raise damaged(f"{path} names a format that this version never wrote", directory)
     if manifest.format != FORMAT:
         raise StateVersion(
             f"{directory} has format {manifest.format}, made by {manifest.made_by}; "

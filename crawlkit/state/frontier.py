@@ -122,10 +122,10 @@ class Frontier:
                     continue
                 return None
             key, row = first
-            if row.url in host.claims:
+            if host.claims.get(row.url) == key:
                 host.head.pop()
                 continue
-            entry = self._seen.find(row.url, host.id)
+            entry = self._seen.known(row.url, host.id)
             if entry is not None and entry.state is UrlState.QUEUED and keys.queue_key(host.id, entry.tail) == key:
                 return row
             host.head.pop()
@@ -210,7 +210,7 @@ class Frontier:
             self._store.unstage(key)
             host.record.timed -= 1
             self._hosts.changed(host)
-            entry = self._seen.find(row.url, host.id)
+            entry = self._seen.known(row.url, host.id)
             if entry is None or entry.state is not UrlState.TIMED or keys.timed_key(entry.tail) != key:
                 self._forget_twin(host, row, entry, lower)
                 continue
@@ -229,7 +229,7 @@ class Frontier:
                 far.append((key, row))
         for key, row in far:
             host = self._hosts.get(row.host)
-            entry = self._seen.find(row.url, host.id)
+            entry = self._seen.known(row.url, host.id)
             if entry is None or keys.timed_key(entry.tail) != key:
                 continue
             tail = keys.timed_tail(now + row.wait_s, keys.sequence_of(entry.tail))

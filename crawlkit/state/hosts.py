@@ -127,7 +127,8 @@ class Hosts:
             return
 
     def scan(self, start: bytes, limit: int) -> list[tuple[bytes, HostRecord]]:
-        """Return up to `limit` staged or stored records from key `start` on, with their keys."""
+        """Return up to `limit` records from key `start` on, with their keys; those that changed are staged first."""
+        self.stage_changed()
         return [(key, decode_host(value)) for key, value in self._store.scan(keys.HOST, start, limit)]
 
 

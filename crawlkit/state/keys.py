@@ -17,8 +17,10 @@ ORIGIN = b"o"
 PAGE = b"p"
 SEED = b"g"
 RUN = b"l"
+RECENT = b"b"
 
 MAX_PRIORITY = 255
+RECENT_BATCHES = 64
 
 _TAIL_QUEUED = struct.Struct(">BQ")
 _TAIL_TIMED = struct.Struct(">QQ")
@@ -112,6 +114,11 @@ def numbered_key(prefix: bytes, number: int) -> bytes:
 def meta_key(name: str) -> bytes:
     """Return the key of a single value."""
     return META + name.encode()
+
+
+def recent_key(batch: int) -> bytes:
+    """Return the key under which a batch leaves its number, for as long as it is one of the last `RECENT_BATCHES`."""
+    return RECENT + bytes((batch % RECENT_BATCHES,))
 
 
 def after(prefix: bytes) -> bytes:

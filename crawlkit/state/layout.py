@@ -5,6 +5,7 @@ CHECKPOINT   what the last batch held, in short (`state.checkpoint`)
 config.toml  a readable copy of the settings, which the database holds
 LOCK         flock decides who owns the crawl; its text (pid) only informs
 db/          LevelDB
+db.torn/     tails of logs that a power cut tore, cut off where the last checkpoint ended (`state.logs`)
 seen.bloom   the Bloom filter's bits
 """
 
@@ -13,5 +14,6 @@ CHECKPOINT = "CHECKPOINT"
 CONFIG = "config.toml"
 LOCK = "LOCK"
 DATABASE = "db"
+TORN = "db.torn"
 BLOOM = "seen.bloom"
-OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, BLOOM})
+OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, TORN, BLOOM})

@@ -44,10 +44,14 @@ class Origins:
         value = self._store.get(keys.origin_key(origin))
         if value is None:
             return OriginRecord(origin)
+        return self.decode(value)
+
+    def decode(self, value: bytes) -> OriginRecord:
+        """Return what `value` says of an origin; StateDamaged if it cannot be read."""
         try:
             return msgspec.msgpack.decode(self._decompress(value), type=OriginRecord)
         except (msgspec.DecodeError, zstandard.ZstdError, MemoryError) as error:  # MemoryError: a length that cannot be
-            raise damaged(f"what is stored of {origin}/robots.txt cannot be read: {error}") from error
+            raise damaged(f"what is stored of an origin's robots.txt cannot be read: {error}") from error
 
     def put(self, record: OriginRecord) -> None:
         """Stage what is known of an origin."""

@@ -43,17 +43,18 @@ class Pages:
         for key, value in self._store.walk(keys.PAGE, keys.after(keys.PAGE)):
             yield as_reported(self._codec.decode(key[1:].decode(), value))
 
-    def at_depth(self, depth: int, start: bytes, limit: int) -> tuple[list[str], bytes | None]:
-        """Return the URLs of settled records at exactly `depth` among the next `limit` on disk, and where to go on."""
-        urls = []
+    def at_depths(self, depths: range, start: bytes, limit: int) -> tuple[list[tuple[str, int]], bytes | None]:
+        """Return URL and depth of the settled records at `depths` among the next `limit` on disk, and where to go on."""
+        found = []
         last = None
         for count, (key, value) in enumerate(self._store.walk(start or keys.PAGE, keys.after(keys.PAGE)), 1):
-            if distances_of(value)[0] == depth:
-                urls.append(key[1:].decode())
+            depth = distances_of(value)[0]
+            if depth in depths:
+                found.append((key[1:].decode(), depth))
             if count == limit:
                 last = key + b"\0"
                 break
-        return urls, last
+        return found, last
 
 
 def reported_kind(record: Record) -> Kind:

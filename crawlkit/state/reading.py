@@ -19,6 +19,28 @@ from crawlkit.state.store import Store
 
 COUNTERS = keys.meta_key("counters")
 CONFIG = keys.meta_key("config")
+RESCAN = keys.meta_key("rescan")
+PRIVATE = keys.meta_key("private")
+
+
+class Rescan(msgspec.Struct, array_like=True):
+    """Raised depth limits still to be told: records from key `cursor` on may have links that were kept out.
+
+    They are those at depths from `depth`, the least limit that was raised, to `deepest`, the last one.
+    """
+
+    depth: int
+    deepest: int
+    cursor: bytes = b""
+
+    def concerns(self, key: bytes, depth: int) -> bool:
+        """Whether the record under `key`, at `depth`, is still to be told."""
+        return key >= self.cursor and depth in self.depths
+
+    @property
+    def depths(self) -> range:
+        """The depths of the records that it concerns."""
+        return range(self.depth, self.deepest + 1)
 
 
 def read_counters(store: Store) -> Counters:
@@ -37,7 +59,7 @@ def read_config(store: Store) -> Config:
         raise damaged("the database holds no settings")
     try:
         return Config.from_values(msgspec.json.decode(value))
-    except (msgspec.DecodeError, ConfigError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, ConfigError) as error:
         raise damaged(f"the crawl's settings cannot be read: {error}") from error
 
 
@@ -47,6 +69,15 @@ def read_runs(store: Store) -> list[Run]:
         return [msgspec.msgpack.decode(value, type=Run) for _, value in store.walk(keys.RUN, keys.after(keys.RUN))]
     except msgspec.DecodeError as error:
         raise damaged(f"the ledger of runs cannot be read: {error}") from error
+
+
+def read_rescan(store: Store) -> Rescan | None:
+    """Return which records are still to be told of a raised depth limit, if any; StateDamaged if it cannot be read."""
+    value = store.get(RESCAN)
+    try:
+        return None if value is None else msgspec.msgpack.decode(value, type=Rescan)
+    except msgspec.DecodeError as error:
+        raise damaged(f"the state of a raised depth limit cannot be read: {error}") from error
 
 
 def walk_seeds(store: Store) -> Iterator[str]:

@@ -36,23 +36,33 @@ class SeenSet:
         return entry
 
     def find(self, url: str, host: bytes) -> SeenEntry | None:
-        """Return the entry, or None for an unseen URL (wrongly, if the filter lost bits: `confirm` finds out)."""
+        """Return the entry, or None for an unseen URL (wrongly, if the filter lost bits: `known` asks the database)."""
         entry = self.recent(url)
         if entry is not None:
             return entry
-        key = keys.seen_key(host, url)
-        if self._bloom.complete and key not in self._bloom:
+        if self._bloom.complete and keys.seen_key(host, url) not in self._bloom:
             return None
-        value = self._store.get(key)
+        return self._stored(url, host)
+
+    def known(self, url: str, host: bytes) -> SeenEntry | None:
+        """Return the entry of a URL that has a row, whatever the filter says of it."""
+        return self.recent(url) or self._stored(url, host)
+
+    def _stored(self, url: str, host: bytes) -> SeenEntry | None:
+        value = self._store.get(keys.seen_key(host, url))
         if value is None:
             return None
         entry = codec.decode_seen(value)
         self._remember(url, entry)
         return entry
 
+    def has(self, key: bytes) -> bool:
+        """Whether the URL of a seen-set's key has an entry."""
+        return self._store.get(key) is not None
+
     def entry(self, url: str, host: bytes) -> SeenEntry:
         """Return the entry of a URL that is known to be seen; StateDamaged if it has none."""
-        entry = self.find(url, host)
+        entry = self.known(url, host)
         if entry is None:
             raise damaged(f"{url} is queued but was never seen")
         return entry

@@ -8,6 +8,8 @@ tried again, Rebello et al., ATC 2020).
 `write` may run on another thread while the next changes gather; `install` drops it from the overlay once it is on disk.
 """
 
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -17,12 +19,17 @@ import plyvel
 
 from crawlkit.errors import StateDamaged, StateError, StateLocked, StorageError
 from crawlkit.state import keys
+from crawlkit.state.damage import damaged
 
 # Memory held by LevelDB: two memtables and the block cache. 16 MiB memtables keep level 0 from filling up (measured: with
 # the default 4 MiB a batch of 4 KB records stalls for seconds); larger files keep the table cache from thrashing.
 WRITE_BUFFER_BYTES = 16 * 1024 * 1024
 BLOCK_CACHE_BYTES = 32 * 1024 * 1024
 MAX_FILE_BYTES = 16 * 1024 * 1024
+
+# I/O errors that are not the disk's: a file that is missing, is empty, or is named wrongly in CURRENT.
+_SIGNS_OF_DAMAGE = ("No such file", "Not a directory", "Is a directory", "Invalid argument")
+_TABLE = re.compile(rb"^ (\d+):(\d+)\[", re.MULTILINE)  # number and size in a line of LevelDB's own listing
 
 
 class _Generation:
@@ -70,7 +77,7 @@ class Store:
         self._failed: str | None = None
         try:
             self._db: Any = plyvel.DB(
-                str(path),
+                os.fsencode(path),  # a name that is not UTF-8 too
                 create_if_missing=create,  # only when a crawl is made: a lost CURRENT must not read as a new database
                 error_if_exists=create,
                 paranoid_checks=True,  # without it 64 zeroed bytes in the log lose rows silently
@@ -165,6 +172,19 @@ class Store:
         except plyvel.Error as error:
             raise _failure(self._path, error) from error
 
+    def walk_keys(self, start: bytes, stop: bytes) -> Iterator[bytes]:
+        """Yield the keys on disk in [start, stop), in order, as of now; the overlay is not applied."""
+        try:
+            with self._db.iterator(start=start, stop=stop, include_value=False, verify_checksums=True) as found:
+                yield from found
+        except plyvel.Error as error:
+            raise _failure(self._path, error) from error
+
+    def tables(self) -> list[tuple[Path, int]]:
+        """Return the tables that make up the database, each with the size in bytes that it was written with."""
+        listing = self._db.get_property(b"leveldb.sstables") or b""
+        return [(self._path / f"{int(number):06}.ldb", int(size)) for number, size in _TABLE.findall(listing)]
+
     def freeze(self) -> Batch:
         """Take what is staged as one batch; look-ups go on seeing it. One batch is in the making at a time."""
         if self._writing is not None:
@@ -181,15 +201,30 @@ class Store:
         if self._failed is not None:
             raise StorageError(self._failed)
         try:
-            with self._db.write_batch(transaction=True, sync=True) as batch:
-                for key, value in changes.items():
-                    if value is None:
-                        batch.delete(key)
-                    else:
-                        batch.put(key, value)
+            _write_synced(self._db, changes)
+        except plyvel.CorruptionError as error:  # a table that was to be compacted
+            self._failed = f"the database in {self._path} is damaged"
+            raise _failure(self._path, error) from error
         except (plyvel.Error, OSError) as error:
             self._failed = f"writing to {self._path} failed: {_text(error)}; free space or mend the disk, then resume"
             raise StorageError(self._failed) from error
+
+
+def _write_synced(db: Any, changes: dict[bytes, bytes | None]) -> None:
+    with db.write_batch(transaction=True, sync=True) as batch:
+        for key, value in changes.items():
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+
+
+def mend(path: Path) -> None:
+    """Let LevelDB make a database in place of every table and log block that is whole. StateDamaged if it cannot."""
+    try:
+        plyvel.repair_db(str(path), paranoid_checks=True, bloom_filter_bits=10, max_file_size=MAX_FILE_BYTES)
+    except plyvel.Error as error:
+        raise StateDamaged(f"LevelDB cannot repair the database in {path}: {_text(error)}") from error
 
 
 def _failure(path: Path, error: Exception) -> StateError | StorageError:
@@ -197,11 +232,9 @@ def _failure(path: Path, error: Exception) -> StateError | StorageError:
     text = _text(error)
     if text.startswith(f"IO error: lock {path}"):
         return StateLocked(f"{path} is in use by another process")
-    if isinstance(error, plyvel.IOError) and "No such file" not in text:
+    if isinstance(error, plyvel.IOError) and not any(sign in text for sign in _SIGNS_OF_DAMAGE):
         return StorageError(f"the database in {path} cannot be used: {text}; free space or mend the disk, then try again")
-    return StateDamaged(
-        f"the database in {path} is damaged: {text}; keep a copy of the directory before trying repairs, or restore it from one"
-    )
+    return damaged(f"the database in {path} is damaged: {text}", path.parent)
 
 
 def _text(error: Exception) -> str:

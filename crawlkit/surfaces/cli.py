@@ -1,9 +1,12 @@
 """The command line: the commands, and how what went wrong becomes one line and an exit status."""
 
+import errno
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -14,12 +17,36 @@ from crawlkit.surfaces.demo import demo_command
 from crawlkit.surfaces.report_command import report_command
 from crawlkit.surfaces.run_command import resume_command, run_command
 from crawlkit.surfaces.status_command import status_command
+from crawlkit.surfaces.summary import say
+
+_OUTPUT_FAILED = frozenset({errno.ENOSPC, errno.EIO, errno.EBADF, errno.EDQUOT, errno.EFBIG})
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _ReaderGone(Exception):
+    """Whoever read our output has read enough."""
+
+
+class _Commands(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry out a command; a closed pipe gets another name, since click would end the process on it with status 1."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderGone from error
+
+
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(VERSION, prog_name="crawlkit")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Crawl the web so that the crawl can be killed at any moment: one command resumes it, and the report is the same."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help())
+        ctx.exit(ExitStatus.USAGE)
 
 
 for command in (run_command, resume_command, report_command, status_command, config_group, demo_command):
@@ -28,13 +55,15 @@ for command in (run_command, resume_command, report_command, status_command, con
 
 def main() -> None:
     """Run the command line and leave with its status."""
+    _stand_in_for_closed_streams()
     status = run_cli(sys.argv[1:])
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        _forget_output()
     except OSError as error:
-        status = _say_status(f"cannot write standard output: {error.strerror}", ExitStatus.STORAGE)
+        _forget_output()
+        if status != ExitStatus.STORAGE and not isinstance(error, BrokenPipeError):
+            status = _say_status(f"cannot write standard output: {error.strerror}", ExitStatus.STORAGE)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the status is decided; an interrupt now would only print a traceback
     sys.exit(status)
 
 
@@ -51,19 +80,31 @@ def run_cli(arguments: Sequence[str]) -> int:  # noqa: PLR0911  (one return a ki
         return ExitStatus.SIGINT
     except CrawlError as error:
         return _say_status(str(error), error.exit_status)
-    except BrokenPipeError:  # whoever read our output has read enough
+    except _ReaderGone:
         _forget_output()
         return ExitStatus.DONE
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _OUTPUT_FAILED:
+            return _say_status(f"cannot write standard output: {error.strerror}", ExitStatus.STORAGE)
         traceback.print_exc()
         return _say_status("this is a bug in crawlkit; the crawl directory is as of its last checkpoint", ExitStatus.BUG)
 
 
 def _say_status(text: str, status: ExitStatus) -> int:
-    click.echo(f"crawlkit: {text}", err=True)
+    say(f"crawlkit: {text}")
     return status
 
 
 def _forget_output() -> None:
-    """Let nothing be written to a pipe that is closed when the interpreter ends."""
+    """Let nothing be written to where it cannot be, when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Give standard streams that the caller closed a stand-in on which reading or writing data fails, as it should."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY), closefd=False)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)

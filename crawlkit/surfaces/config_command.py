@@ -12,7 +12,7 @@ from crawlkit.surfaces.options import config_file_option, given, setting_options
 from crawlkit.surfaces.settings import Settings, gather, read_file
 
 
-@click.group("config")
+@click.group("config", no_args_is_help=False)
 def config_group() -> None:
     """Show or check settings."""
 

@@ -1,5 +1,6 @@
 """Progress while a crawl runs: a live line on a terminal, now and then a plain line elsewhere, on standard error only."""
 
+import contextlib
 import sys
 import time
 from collections import deque
@@ -30,7 +31,8 @@ class Progress:
         now = time.monotonic()
         if now - self._shown_s >= self._every_s:
             self._shown_s = now
-            self.draw(self._figures(coordinator, now))
+            with contextlib.suppress(OSError):  # a terminal that went away, a log on a full disk: no reason to end a crawl
+                self.draw(self._figures(coordinator, now))
 
     def draw(self, figures: dict[str, str]) -> None:
         """Put `figures` before the user."""
@@ -82,8 +84,13 @@ class LiveProgress(Progress):
 def open_progress(*, terminal: bool, quiet: bool) -> Iterator[Progress]:
     """Give the progress to show: live where asked for, nothing when quiet, else a plain line now and then."""
     if terminal:
-        with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+        live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+        live.start()
+        try:
             yield LiveProgress(live)
+        finally:
+            with contextlib.suppress(OSError):
+                live.stop()
     elif quiet:
         yield Progress(PLAIN_EVERY_S)
     else:

@@ -1,16 +1,15 @@
 """`crawlkit run` and `crawlkit resume`: from the command line to a session, and its end to a summary and a status."""
 
+import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from crawlkit.engine.loop import Loop
 from crawlkit.engine.runner import run_async
 from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, default_directory, go_on
 from crawlkit.engine.signals import stopping_on_signals
@@ -19,7 +18,7 @@ from crawlkit.state.directory import is_begun
 from crawlkit.surfaces.options import config_file_option, given, parse_set, setting_options
 from crawlkit.surfaces.progress import open_progress
 from crawlkit.surfaces.settings import gather
-from crawlkit.surfaces.summary import Verbosity, summary_lines
+from crawlkit.surfaces.summary import Verbosity, say, summary_lines
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -65,17 +64,18 @@ def resume_command(directory: Path, changes: tuple[str, ...], **params: Any) -> 
 
 def _read_seeds(name: str) -> list[str]:
     """Return the lines of a seed file that are neither empty nor comments."""
+    where = "standard input" if name == "-" else name
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         text = data.decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"cannot read the seeds in {name}: {error.strerror}") from error
+        raise UsageError(f"cannot read the seeds in {where}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"the seeds in {name} are not UTF-8 text (byte {error.start})") from error
+        raise UsageError(f"the seeds in {where} are not UTF-8 text (byte {error.start})") from error
     lines = (line.strip() for line in text.splitlines())
     found = [line for line in lines if line and not line.startswith("#")]
     if not found:
-        raise UsageError(f"no seed in {name}: one URL a line is expected")
+        raise UsageError(f"no seed in {where}: one URL a line is expected")
     return found
 
 
@@ -84,25 +84,22 @@ def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Cor
     resume = f"resume with: crawlkit resume {shlex.quote(str(directory))}"
 
     def on_second_signal() -> None:
-        os.write(sys.stderr.fileno(), f"{resume}\n".encode())
-
-    def around(loop: Loop) -> AbstractContextManager[None]:
-        return stopping_on_signals(loop, on_second_signal)
+        if is_begun(directory):
+            with contextlib.suppress(OSError):
+                os.write(sys.stderr.fileno(), f"{resume}\n".encode(errors="surrogateescape"))
 
     shown = sys.stderr.isatty() and not params["quiet"] if params["progress"] is None else params["progress"]
     try:
-        with open_progress(terminal=shown, quiet=params["quiet"]) as progress:
-            outcome = run_async(session(Hooks(on_turn=progress.show, around=around)))
+        with (
+            stopping_on_signals(on_second_signal) as stopper,
+            open_progress(terminal=shown, quiet=params["quiet"]) as progress,
+        ):
+            outcome = run_async(session(Hooks(on_turn=progress.show, around=stopper.around)))
     except StorageError as error:
-        _say([f"crawlkit: {error}", *([resume] if is_begun(directory) else [])])
+        say(f"crawlkit: {error}", *([resume] if is_begun(directory) else []))
         return ExitStatus.STORAGE
     verbosity = Verbosity.QUIET if params["quiet"] else Verbosity.VERBOSE if params["verbose"] else Verbosity.NORMAL
-    _say([*summary_lines(outcome, verbosity), *([] if outcome.counters.finished else [resume])])
+    say(*summary_lines(outcome, verbosity), *([] if outcome.counters.finished else [resume]))
     if params["exit_zero"] and outcome.status is ExitStatus.PAGES_FAILED and outcome.counters.pages:
         return ExitStatus.DONE
     return outcome.status
-
-
-def _say(lines: Sequence[str]) -> None:
-    for line in lines:
-        click.echo(line, err=True)

@@ -1,8 +1,11 @@
 """What is said on standard error when a run has ended."""
 
+import contextlib
 import shlex
 from collections.abc import Iterator
 from enum import Enum, auto
+
+import click
 
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.session import BarrenSeed, Outcome
@@ -27,6 +30,13 @@ class Verbosity(Enum):
     QUIET = auto()
     NORMAL = auto()
     VERBOSE = auto()
+
+
+def say(*lines: str) -> None:
+    """Write lines to standard error; if nobody reads it any more, what is being done goes on without."""
+    with contextlib.suppress(OSError):
+        for line in lines:
+            click.echo(line, err=True)
 
 
 def summary_lines(outcome: Outcome, verbosity: Verbosity) -> list[str]:

@@ -1,0 +1,113 @@
+"""`verify`: the state's own check, and what only the engine can add to it: that links and distances agree."""
+
+from contextlib import ExitStack
+from enum import Enum
+from pathlib import Path
+
+from crawlkit.config import Config
+from crawlkit.errors import StateDamaged
+from crawlkit.model import Record
+from crawlkit.policy.edges import Edge, admitting_edges
+from crawlkit.policy.scope import Scope
+from crawlkit.policy.urls import host_of
+from crawlkit.state import keys
+from crawlkit.state.bloom import MappedBloom, boot_id
+from crawlkit.state.findings import Report, Rule
+from crawlkit.state.layout import BLOOM
+from crawlkit.state.opening import Opened, open_database
+from crawlkit.state.reading import read_config, read_rescan, walk_seeds
+from crawlkit.state.store import Store
+from crawlkit.state.verify import Verification
+
+TARGETS_IN_MEMORY = 100_000
+
+
+class Thoroughness(Enum):
+    """How much is looked at."""
+
+    QUICK = "quick"  # single values and keys: about half a second a million rows
+    FULL = "full"  # every row, record and link
+
+
+def verify(directory: Path, thoroughness: Thoroughness) -> Report:
+    """Check the crawl in `directory`, which is not running. StateError and its kinds if it cannot be opened."""
+    with ExitStack() as resources:
+        opened = open_database(directory, resources)
+        verification = Verification(opened.store, opened.summary, host_of)
+        verification.check_values()
+        verification.check_keys()
+        if thoroughness is Thoroughness.FULL:
+            bloom = _filter(directory, opened, resources)
+            links = _links(opened.store, verification)
+            verification.check_rows(bloom, _look_at_nothing if links is None else links.look)
+        return verification.findings.report()
+
+
+def _look_at_nothing(key: bytes, record: Record) -> None:
+    pass
+
+
+def _filter(directory: Path, opened: Opened, resources: ExitStack) -> MappedBloom | None:
+    """Return the filter that a resume would go on using."""
+    bloom = MappedBloom.reuse(directory / BLOOM, opened.manifest.crawl_id.encode()[:16], boot_id())
+    if bloom is not None:
+        resources.callback(bloom.close)
+    return bloom
+
+
+def _links(store: Store, verification: Verification) -> "LinkCheck | None":
+    """Return the check of links; None where the settings that it depends on cannot be read (which was noted)."""
+    try:
+        config = read_config(store)
+        scope = Scope.of(list(walk_seeds(store)), config)
+        return LinkCheck(store, verification, config, scope)
+    except StateDamaged:
+        return None
+
+
+class LinkCheck:
+    """Checks for each record what it admits: in scope and within the depth limit it was seen, and at no greater distance."""
+
+    def __init__(self, store: Store, verification: Verification, config: Config, scope: Scope) -> None:
+        self._store = store
+        self._verification = verification
+        self._findings = verification.findings
+        self._max_depth = config.max_depth
+        self._scope = scope
+        self._rescan = read_rescan(store)
+        self._targets: dict[str, tuple[int, int] | None] = {}
+
+    def look(self, key: bytes, record: Record) -> None:
+        """Check the links of the record under `key`."""
+        for edge in admitting_edges(record):
+            if not self._scope.judge(edge.url).accepted or (self._max_depth is not None and edge.depth > self._max_depth):
+                continue
+            self._findings.checked["links"] += 1
+            found = self._target(edge.url)
+            if found is None:
+                if not self._owed(key, record):
+                    self._findings.broke(Rule.EDGES_SEEN, f"{record.url} links to {edge.url}")
+            elif (edge.depth < found[0] or edge.hops < found[1]) and not self._excused(key, record, edge):
+                self._findings.broke(
+                    Rule.EDGES_DISTANCES,
+                    f"{edge.url} has depth {found[0]}, hops {found[1]}; by {record.url} {edge.depth}, {edge.hops}",
+                )
+
+    def _excused(self, key: bytes, record: Record, edge: Edge) -> bool:
+        """Whether a lesser distance is still on its way: with a twin of the target, or of the record."""
+        return self._verification.has_twin(edge.url) or self._owed(key, record)
+
+    def _owed(self, key: bytes, record: Record) -> bool:
+        """Whether the edges of a record are still to be walked (again)."""
+        if self._rescan is not None and self._rescan.concerns(key, record.depth):
+            return True
+        return self._store.get(keys.relax_key(record.depth, record.url)) is not None
+
+    def _target(self, url: str) -> tuple[int, int] | None:
+        """Return the least distances noted of a URL, None if it was not seen; from memory if it was met lately."""
+        if url in self._targets:
+            return self._targets[url]
+        if len(self._targets) >= TARGETS_IN_MEMORY:
+            self._targets.clear()
+        found = self._targets[url] = self._verification.least(url)
+        return found

@@ -1,0 +1,88 @@
+"""What a check of the state found: the rules by name, and for each that is broken how often and where first."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+MOST_EXAMPLES = 5
+
+
+class Rule(StrEnum):
+    """What holds of every crawl on disk, whenever it was stopped or killed."""
+
+    READABLE = "database.readable"  # LevelDB can read every row, and its checksums agree
+    KNOWN = "rows.known"  # every key has the shape of its kind
+    DECODES = "rows.decode"  # every value can be decoded
+    CHECKPOINT = "checkpoint.agrees"  # CHECKPOINT says what the database said at its batch
+    SETTINGS = "settings.readable"
+    LEDGER = "ledger.sane"  # runs are numbered from 1 and end after they start
+    SEEDS = "seeds.seen"  # every seed was admitted at distance 0
+    COUNTERS = "counters.count"  # each counter equals what is counted
+    QUEUED_SEEN = "queued.seen"  # every queued or timed row belongs to a URL that was seen
+    QUEUED_PLACED = "queued.placed"  # it lies where its host, depth and sequence put it
+    SEEN_QUEUED = "seen.queued"  # every URL seen and not settled has the row that its entry points to
+    SEEN_SETTLED = "seen.settled"  # every settled URL has a record, and one only
+    RECORDS_SEEN = "records.seen"  # every record belongs to a URL that was seen
+    RECORDS_DISTANCES = "records.distances"  # with the same depth and hops
+    HOSTS_KNOWN = "hosts.known"  # every row and record has its host's record, under the host's id
+    HOSTS_COUNTS = "hosts.counts"  # which counts them
+    HOSTS_CURSOR = "hosts.cursor"  # and whose cursor is beyond no row
+    RELAX = "relax.settled"  # distances to propagate are those of a settled URL
+    ORIGINS = "origins.placed"  # what is known of a robots.txt lies under its origin
+    FINISHED = "finished.empty"  # a crawl that says it is finished has nothing left to do
+    EDGES_SEEN = "edges.seen"  # every URL that a record admits, in scope and within the depth, was seen
+    EDGES_DISTANCES = "edges.distances"  # at no greater distance than this way to it
+    FILTER = "filter.complete"  # the Bloom filter in use has every key of the seen-set
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """How often a rule is broken, and the first examples, as text."""
+
+    count: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a check found: the rules that are broken, and how many there were of what it looked at."""
+
+    broken: Mapping[Rule, Broken]
+    checked: Mapping[str, int]
+
+    @property
+    def whole(self) -> bool:
+        """Whether no rule is broken."""
+        return not self.broken
+
+
+class Findings:
+    """A report in the making, in bounded memory."""
+
+    def __init__(self) -> None:
+        self.checked: Counter[str] = Counter()
+        self._counts: Counter[Rule] = Counter()
+        self._examples: dict[Rule, list[str]] = {}
+
+    def broke(self, rule: Rule, example: str) -> None:
+        """Note that a rule is broken, and where."""
+        self._counts[rule] += 1
+        examples = self._examples.setdefault(rule, [])
+        if len(examples) < MOST_EXAMPLES:
+            examples.append(example)
+
+    def has(self, rule: Rule) -> bool:
+        """Whether a rule was found broken so far."""
+        return rule in self._counts
+
+    def compare(self, rule: Rule, what: str, noted: object, counted: object) -> None:
+        """Note a rule as broken if what the state says of itself is not what was counted."""
+        if noted != counted:
+            self.broke(rule, f"{what}: {noted} noted, {counted} found")
+
+    def report(self) -> Report:
+        """Return what was found so far, in the order of the rules."""
+        broken = {rule: Broken(self._counts[rule], tuple(self._examples[rule])) for rule in Rule if rule in self._counts}
+        return Report(MappingProxyType(broken), MappingProxyType(dict(self.checked)))

@@ -1,0 +1,338 @@
+"""Checking what is on disk against itself, as a stream: `findings.Rule` names what is checked.
+
+Memory does not grow with the crawl. That two kinds of rows match one to one is checked by looking one up for each of the
+other and by comparing how many there are; rows are looked for one by one only where these differ.
+
+Allowed, and only counted, is what a filter's wrong "no" leaves until its URL is claimed: a second row of a URL ("twins"), and
+a settled URL that is queued again ("requeued"). What state must not know (the host of a URL) is passed in.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from crawlkit.errors import StateDamaged
+from crawlkit.model import Kind, Record
+from crawlkit.state import codec, keys
+from crawlkit.state.bloom import MappedBloom
+from crawlkit.state.checkpoint import Summary
+from crawlkit.state.codec import QueueRow, SeenEntry, UrlState
+from crawlkit.state.findings import Findings, Rule
+from crawlkit.state.hosts import HostRecord, decode_host
+from crawlkit.state.opening import BATCH
+from crawlkit.state.origins import Origins
+from crawlkit.state.pages import reported_kind
+from crawlkit.state.reading import read_config, read_counters, read_rescan, read_runs, walk_seeds
+from crawlkit.state.store import Store
+from crawlkit.state.tally import HostTally, slices
+
+Decoded = TypeVar("Decoded")
+
+MOST_TWINS = 10_000
+
+# Length of the keys of each kind, and what its rows are called in a report.
+_KINDS = {
+    keys.RECENT: (2, "batches"),
+    keys.SEED: (9, "seeds"),
+    keys.RUN: (9, "runs"),
+    keys.HOST: (9, "hosts"),
+    keys.SEEN: (19, "seen"),
+    keys.QUEUE: (18, "queued"),
+    keys.TIMED: (17, "timed"),
+    keys.RELAX: (21, "relax"),
+    keys.ORIGIN: (17, "origins"),
+    keys.META: (None, "values"),
+    keys.PAGE: (None, "records"),
+}
+
+
+class Verification:
+    """One check of one open database; what it finds is in `findings`."""
+
+    def __init__(self, store: Store, summary: Summary, host_of: Callable[[str], str]) -> None:
+        self.findings = Findings()
+        self._twins: set[str] = set()
+        self._store = store
+        self._summary = summary
+        self._host_of = host_of
+        self._entries: Counter[UrlState] = Counter()
+        self._pointed_to: Counter[UrlState] = Counter()
+        self._kinds: Counter[Kind] = Counter()
+        self._body_bytes = 0
+        self._codec = codec.RecordCodec()
+
+    # Parts of a check ------------------------------------------------------------------------------------------------
+
+    def check_values(self) -> None:
+        """Check settings, counters, ledger and what `CHECKPOINT` says of them."""
+        self._reading(lambda: read_config(self._store), Rule.SETTINGS)
+        self._reading(lambda: read_rescan(self._store), Rule.DECODES)
+        self._reading(self._check_counters, Rule.COUNTERS)
+        self._reading(self._check_ledger, Rule.LEDGER)
+
+    def check_keys(self) -> None:
+        """Check the shape of every key, and the numbers of rows as far as keys tell."""
+        self._reading(self._check_keys, Rule.READABLE)
+
+    def check_rows(self, bloom: MappedBloom | None, look: Callable[[bytes, Record], object]) -> None:
+        """Check every row; `look` is shown each record with its key. `bloom` is the filter in use, if there is one."""
+        self._reading(lambda: self._check_rows(bloom, look), Rule.READABLE)
+
+    def _check_rows(self, bloom: MappedBloom | None, look: Callable[[bytes, Record], object]) -> None:
+        tallies = slices(self._store)
+        tally = next(tallies)
+        self._reading(lambda: self._check_seen(bloom), Rule.READABLE)
+        self._reading(lambda: self._check_waiting(keys.QUEUE, tally), Rule.READABLE)
+        self._reading(lambda: self._check_waiting(keys.TIMED, tally), Rule.READABLE)
+        self._reading(self._check_seeds, Rule.SEEDS)
+        self._reading(lambda: self._check_records(tally, look), Rule.READABLE)
+        self._reading(self._check_relax, Rule.READABLE)
+        self._reading(self._check_origins, Rule.READABLE)
+        if self.findings.has(Rule.READABLE) or self.findings.has(Rule.DECODES):
+            return  # what could not be read cannot be counted
+        self._check_hosts(tally)
+        for further in tallies:
+            self._count_again(further)
+            self._check_hosts(further)
+        self._compare_counts()
+
+    def _reading(self, check: Callable[[], object], rule: Rule) -> None:
+        try:
+            check()
+        except StateDamaged as error:
+            self.findings.broke(rule, str(error))
+
+    def _walk(self, prefix: bytes, decode: Callable[[bytes, bytes], Decoded]) -> Iterator[tuple[bytes, Decoded]]:
+        """Yield the rows of a kind, decoded; those that cannot be are noted and left out."""
+        for key, value in self._store.walk(prefix, keys.after(prefix)):
+            try:
+                decoded = decode(key, value)
+            except (StateDamaged, UnicodeDecodeError) as error:
+                self.findings.broke(Rule.DECODES, f"{key.hex()}: {error}")
+            else:
+                yield key, decoded
+
+    # Single values ---------------------------------------------------------------------------------------------------
+
+    def _check_counters(self) -> None:
+        counters = read_counters(self._store)
+        compare = self.findings.compare
+        compare(Rule.COUNTERS, "seen = settled + queued", counters.seen, counters.records + counters.queued)
+        if self._is_current():
+            compare(Rule.CHECKPOINT, "counters", self._summary.counters, counters)
+        if counters.finished:
+            compare(Rule.FINISHED, "queued", 0, counters.queued)
+            compare(Rule.FINISHED, "raised depth limit still to be told", None, read_rescan(self._store))
+
+    def _check_ledger(self) -> None:
+        runs = read_runs(self._store)
+        self.findings.compare(Rule.LEDGER, "numbers of the runs", list(range(1, len(runs) + 1)), [run.number for run in runs])
+        for run in runs:
+            if run.ended_s is not None and run.ended_s < run.started_s:
+                self.findings.broke(Rule.LEDGER, f"run {run.number} ended before it started")
+        if self._is_current():
+            self.findings.compare(Rule.CHECKPOINT, "runs", self._summary.runs, runs)
+
+    def _is_current(self) -> bool:
+        return int.from_bytes(self._store.get(BATCH) or b"") == self._summary.batch
+
+    def _check_seeds(self) -> None:
+        number = -1
+        for number, url in enumerate(walk_seeds(self._store)):
+            found = self.least(url)
+            if self._store.get(keys.numbered_key(keys.SEED, number)) is None:
+                self.findings.broke(Rule.SEEDS, f"there is no seed number {number}")
+            elif found is None:
+                self.findings.broke(Rule.SEEDS, f"{url} was not seen")
+            elif found != (0, 0) and not self.has_twin(url):
+                self.findings.broke(Rule.SEEDS, f"{url} has depth {found[0]}, hops {found[1]}")
+        if number < 0:
+            self.findings.broke(Rule.SEEDS, "there is no seed")
+
+    def _check_keys(self) -> None:
+        checked = self.findings.checked
+        for key in self._store.walk_keys(b"\0", b"\xff"):
+            length, name = _KINDS.get(key[:1], (-1, ""))
+            if length is not None and len(key) != length:
+                self.findings.broke(Rule.KNOWN, key.hex())
+            else:
+                checked[name] += 1
+        counters = read_counters(self._store)
+        self.findings.compare(Rule.COUNTERS, "queued", counters.queued, checked["queued"] + checked["timed"])
+        self.findings.compare(Rule.COUNTERS, "settled", counters.records, checked["records"])
+
+    # Seen and waiting ------------------------------------------------------------------------------------------------
+
+    def entry(self, url: str) -> SeenEntry | None:
+        """Return the seen entry of a URL, None if it has none; StateDamaged if it cannot be read."""
+        value = self._store.get(keys.seen_key(self._host_id(url), url))
+        return None if value is None else codec.decode_seen(value)
+
+    def least(self, url: str) -> tuple[int, int] | None:
+        """Return the least depth and hops noted of a URL, None if it was not seen."""
+        entry = self.entry(url)
+        if entry is None:
+            return None
+        value = None if entry.state is UrlState.SETTLED else self._store.get(keys.page_key(url))
+        if value is None:
+            return entry.depth, entry.hops
+        depth, hops = codec.distances_of(value)  # it had settled before it was queued again
+        return min(entry.depth, depth), min(entry.hops, hops)
+
+    def has_twin(self, url: str) -> bool:
+        """Whether a second row may tell a lesser distance of a URL than its entry does."""
+        return url in self._twins or len(self._twins) >= MOST_TWINS
+
+    def _host_id(self, url: str) -> bytes:
+        try:
+            return keys.host_id(self._host_of(url))
+        except IndexError:  # this is no URL: no row that belongs to it will be found
+            return b""
+
+    def _check_seen(self, bloom: MappedBloom | None) -> None:
+        for key, entry in self._walk(keys.SEEN, lambda _, value: codec.decode_seen(value)):
+            self._entries[entry.state] += 1
+            if bloom is not None:
+                self.findings.checked["filter"] += 1
+                if key not in bloom:
+                    self.findings.broke(Rule.FILTER, key.hex())
+
+    def _check_waiting(self, prefix: bytes, tally: HostTally) -> None:
+        """Check the rows of the back queues, or of the timed range."""
+        state = UrlState.QUEUED if prefix == keys.QUEUE else UrlState.TIMED
+        counts = tally.queued if prefix == keys.QUEUE else tally.timed
+        last = read_counters(self._store).sequence
+        for key, row in self._walk(prefix, lambda _, value: codec.decode_row(value)):
+            host = keys.host_id(row.host)
+            self._count(tally, counts, host, row.url)
+            if host != self._host_id(row.url) or (prefix == keys.QUEUE and key[1:9] != host):
+                self.findings.broke(Rule.QUEUED_PLACED, f"{row.url} waits at another host")
+            elif keys.sequence_of(key) > last:
+                self.findings.broke(Rule.QUEUED_PLACED, f"{row.url} is row {keys.sequence_of(key)}, the last one is {last}")
+            else:
+                self._check_row(key, row, state)
+        if self._pointed_to[state] != self._entries[state]:
+            self._find_rowless(state)
+
+    def _check_row(self, key: bytes, row: QueueRow, state: UrlState) -> None:
+        entry = self.entry(row.url)
+        if entry is None:
+            self.findings.broke(Rule.QUEUED_SEEN, row.url)
+        elif entry.state is not state or entry.tail != _tail(key):
+            self.findings.checked["twins"] += 1
+            if len(self._twins) < MOST_TWINS:
+                self._twins.add(row.url)
+        else:
+            self._pointed_to[state] += 1
+            priority = min(row.depth, keys.MAX_PRIORITY)
+            misplaced = state is UrlState.QUEUED and keys.priority_of(key) != priority
+            if misplaced or (row.depth, row.hops) != (entry.depth, entry.hops):
+                self.findings.broke(Rule.QUEUED_PLACED, f"{row.url} is not where its distances put it")
+
+    def _find_rowless(self, state: UrlState) -> None:
+        """Name the seen entries that point to no row, or to another URL's."""
+        for key, entry in self._walk(keys.SEEN, lambda _, value: codec.decode_seen(value)):
+            if entry.state is not state:
+                continue
+            row = keys.queue_key(key[1:9], entry.tail) if state is UrlState.QUEUED else keys.timed_key(entry.tail)
+            value = self._store.get(row)
+            if value is None or keys.url_id(codec.decode_row(value).url) != key[9:]:
+                self.findings.broke(Rule.SEEN_QUEUED, f"entry {key.hex()} has no row")
+
+    # Records ---------------------------------------------------------------------------------------------------------
+
+    def _check_records(self, tally: HostTally, look: Callable[[bytes, Record], object]) -> None:
+        for key, record in self._walk(keys.PAGE, self._record):
+            self._kinds[reported_kind(record)] += 1
+            self._body_bytes += record.body_bytes or 0
+            if record.kind is Kind.PAGE:
+                self._count(tally, tally.pages, self._host_id(record.url), record.url)
+            entry = self.entry(record.url)
+            if entry is None:
+                self.findings.broke(Rule.RECORDS_SEEN, record.url)
+                continue
+            if entry.state is not UrlState.SETTLED:
+                self.findings.checked["requeued"] += 1
+            elif (entry.depth, entry.hops) != (record.depth, record.hops):
+                self.findings.broke(
+                    Rule.RECORDS_DISTANCES,
+                    f"{record.url}: {record.depth}, {record.hops}; its entry: {entry.depth}, {entry.hops}",
+                )
+            look(key, record)
+
+    def _record(self, key: bytes, value: bytes) -> Record:
+        return self._codec.decode(key[1:].decode(), value)
+
+    # Hosts -----------------------------------------------------------------------------------------------------------
+
+    def _count(self, tally: HostTally, counts: "array[int]", host: bytes, url: str) -> None:
+        at = tally.index(host)
+        if at is not None:
+            counts[at] += 1
+        elif tally.covers(host):
+            self.findings.broke(Rule.HOSTS_KNOWN, f"the host of {url} has no record")
+
+    def _count_again(self, tally: HostTally) -> None:
+        """Count rows and pages for hosts that did not fit into the first slice."""
+        for _, row in self._walk(keys.QUEUE, lambda _, value: codec.decode_row(value)):
+            self._count(tally, tally.queued, keys.host_id(row.host), row.url)
+        for _, row in self._walk(keys.TIMED, lambda _, value: codec.decode_row(value)):
+            self._count(tally, tally.timed, keys.host_id(row.host), row.url)
+        for _, record in self._walk(keys.PAGE, self._record):
+            if record.kind is Kind.PAGE:
+                self._count(tally, tally.pages, self._host_id(record.url), record.url)
+
+    def _check_hosts(self, tally: HostTally) -> None:
+        for key, host in self._walk(keys.HOST, lambda _, value: decode_host(value)):
+            self._check_host(key, host, tally)
+
+    def _check_host(self, key: bytes, host: HostRecord, tally: HostTally) -> None:
+        if not tally.covers(key[1:]):
+            return
+        self.findings.checked["admitted"] += host.admitted
+        if key[1:] != keys.host_id(host.name):
+            self.findings.broke(Rule.HOSTS_KNOWN, f"the record of {host.name} lies under another id")
+            return
+        at = tally.index(key[1:])
+        assert at is not None
+        noted, counted = (host.queued, host.timed, host.pages), (tally.queued[at], tally.timed[at], tally.pages[at])
+        self.findings.compare(Rule.HOSTS_COUNTS, f"{host.name}: queued, timed, pages", noted, counted)
+        bucket = keys.queue_range(key[1:])
+        first = next(self._store.walk_keys(bucket, keys.after(bucket)), None)
+        if first is not None and bucket + host.cursor > first:
+            self.findings.broke(Rule.HOSTS_CURSOR, f"the back queue of {host.name} is read from behind its first row")
+
+    # The rest --------------------------------------------------------------------------------------------------------
+
+    def _check_relax(self) -> None:
+        finished = read_counters(self._store).finished
+        for key, row in self._walk(keys.RELAX, lambda _, value: codec.decode_row(value)):
+            if key != keys.relax_key(row.depth, row.url) or self._store.get(keys.page_key(row.url)) is None:
+                self.findings.broke(Rule.RELAX, row.url)
+            if finished:
+                self.findings.broke(Rule.FINISHED, f"the distance of {row.url} is still to be told")
+
+    def _check_origins(self) -> None:
+        origins = Origins(self._store)
+        for key, record in self._walk(keys.ORIGIN, lambda _, value: origins.decode(value)):
+            if key != keys.origin_key(record.origin):
+                self.findings.broke(Rule.ORIGINS, record.origin)
+
+    def _compare_counts(self) -> None:
+        counters, checked = read_counters(self._store), self.findings.checked
+        compare = self.findings.compare
+        compare(Rule.COUNTERS, "seen", counters.seen, sum(self._entries.values()) + checked["twins"] + checked["requeued"])
+        compare(Rule.COUNTERS, "hosts", counters.hosts, checked["admitted"])
+        compare(Rule.COUNTERS, "pages", counters.pages, self._kinds[Kind.PAGE])
+        compare(Rule.COUNTERS, "redirects", counters.redirects, self._kinds[Kind.REDIRECT])
+        compare(Rule.COUNTERS, "failures", counters.failures, self._kinds[Kind.FAILURE])
+        compare(Rule.COUNTERS, "excluded", counters.excluded, self._kinds[Kind.EXCLUDED])
+        compare(Rule.COUNTERS, "body_bytes", counters.body_bytes, self._body_bytes)
+        records = sum(self._kinds.values()) - checked["requeued"]
+        if not self.findings.has(Rule.RECORDS_SEEN):
+            compare(Rule.SEEN_SETTLED, "settled URLs and their records", self._entries[UrlState.SETTLED], records)
+
+
+def _tail(key: bytes) -> bytes:
+    return key[9:] if key[:1] == keys.QUEUE else key[1:]

@@ -1,0 +1,256 @@
+"""The whole state against a model: whatever happens, each admitted URL waits once, settles once, and nothing is lost."""
+
+import copy
+import mmap
+import shutil
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from crawlkit.policy.edges import admitting_edges
+from crawlkit.state.codec import UrlState
+from crawlkit.state.crawl import Checkpoint, CrawlState
+from crawlkit.state.layout import BLOOM
+from tests.state.frontier_model import Model, check_rows_on_disk
+from tests.state.making import NOW, begin_crawl, claim, host_name, host_of, reopen, scratch_directory, settle
+
+HOSTS = ["a.test", "b.test"]
+URLS = [f"http://{host}/{n}" for host in HOSTS for n in range(6)]
+DEPTHS = st.integers(0, 6) | st.sampled_from([254, 255, 256, 300])
+HOPS = st.integers(0, 10)
+
+
+class FrontierMachine(RuleBasedStateMachine):
+    """`now` is the model of what is in memory, `frozen` of a batch in the making, `saved` of the last checkpoint."""
+
+    state: CrawlState
+
+    @initialize()
+    def make(self) -> None:
+        self.directory = scratch_directory() / "x.crawl"
+        self.state = begin_crawl(self.directory)
+        self.time_s = NOW
+        self.model, self.saved = Model(), Model()
+        self.frozen: tuple[Checkpoint, Model] | None = None
+        self.claims: dict[str, str] = {}
+
+    # URLs are met ------------------------------------------------------------------------------------------------------------
+
+    @rule(url=st.sampled_from(URLS), depth=DEPTHS, hops=HOPS)
+    def told(self, url: str, depth: int, hops: int) -> None:
+        before = self.model.told.get(url, (depth, hops))
+        self.model.told[url] = (min(depth, before[0]), min(hops, before[1]))
+        self.meet(url, depth, hops)
+
+    def meet(self, url: str, depth: int, hops: int) -> None:
+        host = host_of(self.state, url)
+        entry = self.state.seen.find(url, host.id)
+        if entry is None:
+            self.add(url, depth, hops)
+        else:
+            assert url in self.model.urls
+            if depth < entry.depth or hops < entry.hops:
+                self.state.distances.lower(url, host, entry, min(depth, entry.depth), min(hops, entry.hops))
+            self.model.meet(url, depth, hops)
+
+    def add(self, url: str, depth: int, hops: int) -> None:
+        if url in self.model.urls and url not in self.claims:
+            self.model.double(url)
+        self.state.frontier.add(url, host_of(self.state, url), depth, hops, None)
+        self.model.meet(url, depth, hops)
+
+    @rule(data=st.data(), depth=DEPTHS, hops=HOPS)
+    def added_although_seen(self, data: st.DataObject, depth: int, hops: int) -> None:
+        """What a wrong "no" of the filter leads to."""
+        if self.model.urls:
+            url = data.draw(st.sampled_from(sorted(self.model.urls)))
+            before = self.model.told.get(url, (depth, hops))
+            self.model.told[url] = (min(depth, before[0]), min(hops, before[1]))
+            self.add(url, depth, hops)
+
+    # Claims ------------------------------------------------------------------------------------------------------------------
+
+    @rule(host=st.sampled_from(HOSTS))
+    def claim(self, host: str) -> None:
+        expected = self.model.claimable(host, self.claims)
+        row = claim(self.state, self.state.hosts.get(host))
+        if row is None:
+            assert not expected
+            return
+        assert row.url in expected
+        self.claims[row.url] = host
+        if not any(host_name(url) == host for url in self.model.doubled):
+            known = self.model.urls[row.url]
+            assert row.url == expected[0]
+            assert (row.depth, row.hops, row.attempts) == (known.depth, known.hops, known.attempts)
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), links=st.lists(st.sampled_from(URLS), max_size=3, unique=True).map(tuple))
+    def settle_as_a_page(self, data: st.DataObject, links: tuple[str, ...]) -> None:
+        self.settle(data.draw(st.sampled_from(sorted(self.claims))), links, None)
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), leads_to=st.sampled_from(URLS))
+    def settle_as_a_redirect(self, data: st.DataObject, leads_to: str) -> None:
+        self.settle(data.draw(st.sampled_from(sorted(self.claims))), (), leads_to)
+
+    def settle(self, url: str, links: tuple[str, ...], target: str | None) -> None:
+        assert self.model.urls[url].state is not UrlState.SETTLED
+        record = settle(self.state, url, links, target)
+        del self.claims[url]
+        self.model.settle(record)
+        for edge in admitting_edges(record):
+            self.meet(*edge)
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), wait_s=st.sampled_from([0.0, 0.5, 5.0, 1000.0]))
+    def postpone(self, data: st.DataObject, wait_s: float) -> None:
+        url = data.draw(st.sampled_from(sorted(self.claims)))
+        host = host_of(self.state, url)
+        known = self.model.urls[url]
+        known.state, known.attempts, known.due_s = UrlState.TIMED, known.attempts + 1, self.time_s + wait_s
+        self.state.frontier.postpone(url, host, known.attempts, known.due_s, wait_s)
+        host.in_flight -= 1
+        del self.claims[url]
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        url = data.draw(st.sampled_from(sorted(self.claims)))
+        host = host_of(self.state, url)
+        self.state.frontier.release(url, host)
+        host.in_flight -= 1
+        del self.claims[url]
+
+    @rule(wait_s=st.sampled_from([0.0, 1.0, 10.0]))
+    def promote(self, wait_s: float) -> None:
+        self.time_s += wait_s
+        timed = [known.due_s for known in self.model.urls.values() if known.state is UrlState.TIMED]
+        if timed and not self.model.doubled:
+            assert self.state.frontier.next_due() == min(timed)
+        self.state.frontier.promote(self.time_s, 1000, self.state.distances.lower)
+        self.model.promote(self.time_s)
+
+    @rule(steps=st.integers(1, 4))
+    def propagate(self, steps: int) -> None:
+        for _ in range(steps):
+            record = self.state.distances.next()
+            if record is not None:
+                for edge in admitting_edges(record):
+                    self.meet(*edge)
+
+    # Memory ------------------------------------------------------------------------------------------------------------------
+
+    @rule(rows=st.integers(1, 4))
+    def share_windows(self, rows: int) -> None:
+        self.state.frontier.window_rows = rows
+
+    @rule()
+    def let_go_of_idle_hosts(self) -> None:
+        self.state.hosts.trim(0)
+
+    @rule(limit=st.integers(1, 5))
+    def rebuild_the_filter(self, limit: int) -> None:
+        self.state.seen.rebuild(limit)
+
+    # Checkpoints and crashes -------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.frozen is None)
+    @rule()
+    def freeze(self) -> None:
+        self.frozen = self.state.freeze(), copy.deepcopy(self.model)
+
+    @precondition(lambda self: self.frozen is not None)
+    @rule()
+    def write(self) -> None:
+        assert self.frozen is not None
+        self.frozen[0].write()
+        self.state.installed()
+        self.saved, self.frozen = self.frozen[1], None
+
+    @rule()
+    def checkpoint(self) -> None:
+        if self.frozen is not None:
+            self.write()
+        self.state.checkpoint()
+        self.saved = copy.deepcopy(self.model)
+
+    @rule()
+    def crash(self) -> None:
+        self.close()
+        self.state = reopen(self.directory)
+
+    @precondition(lambda self: self.frozen is not None)
+    @rule()
+    def crash_after_the_batch_was_written(self) -> None:
+        assert self.frozen is not None
+        self.frozen[0].write()
+        self.saved = self.frozen[1]
+        self.crash()
+
+    @rule()
+    def crash_and_lose_the_filter(self) -> None:
+        self.close()
+        (self.directory / BLOOM).unlink()
+        self.state = reopen(self.directory)
+        assert self.state.seen.rebuilding
+
+    @rule()
+    def crash_and_lose_the_filters_bits(self) -> None:
+        self.close()
+        with (self.directory / BLOOM).open("r+b") as file:
+            size = file.seek(0, 2) - mmap.ALLOCATIONGRANULARITY
+            file.seek(mmap.ALLOCATIONGRANULARITY)
+            file.write(bytes(size))
+        self.state = reopen(self.directory)
+
+    def close(self) -> None:
+        """Drop what no checkpoint holds, as a kill does, and look at what is left."""
+        self.state.close()
+        check_rows_on_disk(self.directory, self.saved)
+        self.model = copy.deepcopy(self.saved)
+        self.claims, self.frozen = {}, None
+
+    # The end -----------------------------------------------------------------------------------------------------------------
+
+    def teardown(self) -> None:
+        if not hasattr(self, "state"):
+            return
+        try:
+            self.drain()
+            self.checkpoint()
+            self.close()
+        finally:
+            self.state.close()
+            shutil.rmtree(self.directory.parent)
+
+    def drain(self) -> None:
+        """Finish the crawl: then each admitted URL has one record, at its graph distance."""
+        for url in list(self.claims):
+            self.settle(url, (), None)
+        while self.state.counters.queued or self.state.distances.pending:
+            before = self.state.counters.queued, self.state.distances.pending
+            self.propagate(100)
+            for host in HOSTS:
+                while self.model.claimable(host, {}) or self.state.hosts.get(host).record.queued:
+                    self.claim(host)
+                    for url in list(self.claims):
+                        self.settle(url, (), None)
+            self.promote(10_000.0)
+            assert before != (self.state.counters.queued, self.state.distances.pending)
+        state, counters = self.state, self.state.counters
+        assert counters.seen == len(self.model.urls)
+        for url, distances in self.model.distances().items():
+            assert state.pages.distances(url) == distances
+            entry = state.seen.known(url, host_of(state, url).id)
+            assert entry == (UrlState.SETTLED, *distances, b"")
+        exceeding = sum(self.model.distances()[url][1] >= 10 for url in self.model.redirects)
+        assert counters.redirects == len(self.model.redirects) - exceeding
+        assert counters.failures == exceeding
+        assert counters.pages == len(self.model.urls) - len(self.model.redirects)
+        self.model.doubled.clear()
+
+
+TestFrontier = FrontierMachine.TestCase
+TestFrontier.settings = settings(max_examples=60, stateful_step_count=40)

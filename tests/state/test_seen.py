@@ -1,0 +1,212 @@
+"""The seen-set: layers agree with the database, whatever was rebuilt, forgotten or lost."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawlkit.errors import StateDamaged
+from crawlkit.state import keys
+from crawlkit.state.bloom import MappedBloom
+from crawlkit.state.codec import SeenEntry, UrlState
+from crawlkit.state.seen import RECENT_URLS, SeenSet
+from crawlkit.state.store import Store
+
+HOST = keys.host_id("a.test")
+SETTLED = SeenEntry(UrlState.SETTLED, 1, 0)
+CRAWL, BOOT = b"c" * 16, b"b" * 36
+
+
+def url(n: int) -> str:
+    return f"http://a.test/{n}"
+
+
+class Parts:
+    """A store, a filter and the seen-set over them; `restart` forgets what is in memory, and the filter if asked to."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.store = Store(directory / "db", create=True)
+        self.bloom = MappedBloom.create(directory / "seen.bloom", CRAWL, BOOT)
+        self.bloom.mark_complete()
+        self.seen = SeenSet(self.store, self.bloom)
+
+    def write(self) -> None:
+        self.store.freeze().write()
+        self.store.install()
+
+    def restart(self) -> None:
+        self.close()
+        self.store = Store(self.directory / "db", create=False)
+        reused = MappedBloom.reuse(self.directory / "seen.bloom", CRAWL, BOOT)
+        assert reused is not None
+        self.bloom = reused
+        self.seen = SeenSet(self.store, self.bloom)
+
+    def restart_with_an_empty_filter(self) -> None:
+        self.restart()
+        self.bloom.close()
+        self.bloom = MappedBloom.create(self.directory / "seen.bloom", CRAWL, BOOT)
+        self.seen = SeenSet(self.store, self.bloom)
+
+    def close(self) -> None:
+        self.seen.close()
+        self.store.close()
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Parts]:
+    made = Parts(tmp_path)
+    yield made
+    made.close()
+
+
+# Rebuilding --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_filter_that_is_rebuilt_in_steps_answers_maybe_meanwhile(parts: Parts) -> None:
+    for n in range(300):
+        parts.seen.add(url(n), HOST, SeenEntry(UrlState.SETTLED, n, 0))
+    parts.write()
+    parts.restart_with_an_empty_filter()
+    steps = 0
+    while parts.seen.rebuilding:
+        n = steps * 37 % 300  # known to the database alone, or to both
+        assert parts.seen.find(url(n), HOST) == (UrlState.SETTLED, n, 0, b"")
+        assert parts.seen.find(url(1000 + steps), HOST) is None
+        parts.seen.add(url(2000 + steps), HOST, SETTLED)
+        if steps == 3:
+            parts.write()  # the walk is of the moment when it began; this one is in the filter by its own add
+        parts.seen.rebuild(20)
+        steps += 1
+    assert steps == 16
+    parts.write()
+    parts.restart()
+    for n in range(300):
+        assert parts.seen.find(url(n), HOST) == (UrlState.SETTLED, n, 0, b"")
+    for n in range(2000, 2000 + steps):
+        assert parts.seen.find(url(n), HOST) == SETTLED
+
+
+def test_a_rebuilt_filter_denies_again_and_a_complete_one_is_not_rebuilt(parts: Parts) -> None:
+    parts.seen.add(url(1), HOST, SETTLED)
+    parts.write()
+    parts.restart_with_an_empty_filter()
+    parts.seen.rebuild(100)
+    assert not parts.seen.rebuilding
+    assert keys.seen_key(HOST, url(1)) in parts.bloom
+    assert keys.seen_key(HOST, url(2)) not in parts.bloom
+    parts.seen.rebuild(100)
+    assert not parts.seen.rebuilding
+
+
+def test_a_rebuild_of_an_empty_database_is_over_at_once(parts: Parts) -> None:
+    parts.restart_with_an_empty_filter()
+    assert parts.seen.rebuilding
+    parts.seen.rebuild(1)
+    assert not parts.seen.rebuilding
+
+
+def test_a_rebuild_that_was_cut_off_is_begun_again(parts: Parts) -> None:
+    for n in range(50):
+        parts.seen.add(url(n), HOST, SETTLED)
+    parts.write()
+    parts.restart_with_an_empty_filter()
+    parts.seen.rebuild(10)
+    parts.close()
+    assert MappedBloom.reuse(parts.directory / "seen.bloom", CRAWL, BOOT) is None
+    parts.store = Store(parts.directory / "db", create=False)
+    parts.bloom = MappedBloom.create(parts.directory / "seen.bloom", CRAWL, BOOT)
+    parts.seen = SeenSet(parts.store, parts.bloom)
+    parts.seen.rebuild(1000)
+    assert all(parts.seen.find(url(n), HOST) == SETTLED for n in range(50))
+
+
+# The filter ----------------------------------------------------------------------------------------------------------------
+
+
+def test_bits_are_set_before_the_batch_is_written_and_then_cost_a_look_up_only(parts: Parts) -> None:
+    parts.seen.add(url(1), HOST, SETTLED)
+    assert keys.seen_key(HOST, url(1)) in parts.bloom
+    parts.restart()  # a kill: the bits stay, the batch was never written
+    assert keys.seen_key(HOST, url(1)) in parts.bloom
+    assert parts.seen.find(url(1), HOST) is None
+
+
+def test_lost_bits_deny_a_url_but_not_one_that_has_a_row(parts: Parts) -> None:
+    parts.seen.add(url(1), HOST, SETTLED)
+    parts.write()
+    parts.restart_with_an_empty_filter()
+    parts.bloom.mark_complete()
+    assert parts.seen.find(url(1), HOST) is None
+    assert parts.seen.known(url(1), HOST) == SETTLED
+    assert parts.seen.entry(url(1), HOST) == SETTLED
+
+
+def test_a_url_that_must_have_an_entry_and_has_none_is_damage(parts: Parts) -> None:
+    with pytest.raises(StateDamaged, match=r"http://a\.test/7 is queued but was never seen.*verify --repair"):
+        parts.seen.entry(url(7), HOST)
+
+
+def test_the_same_path_of_two_hosts_is_two_urls(parts: Parts) -> None:
+    parts.seen.add("http://a.test/", HOST, SETTLED)
+    assert parts.seen.find("http://b.test/", keys.host_id("b.test")) is None
+
+
+# The recently seen ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_recently_seen_are_never_older_than_the_database(parts: Parts) -> None:
+    """Over both generations of the cache: one URL is changed now and then while many others pass by."""
+    half = RECENT_URLS // 2
+    parts.seen.add(url(0), HOST, SeenEntry(UrlState.SETTLED, 9, 0))
+    for n in range(1, half + 10):
+        parts.seen.add(url(n), HOST, SETTLED)
+    assert parts.seen.recent(url(0)) == (UrlState.SETTLED, 9, 0, b"")  # from the old generation
+    parts.seen.put(url(0), HOST, SeenEntry(UrlState.SETTLED, 5, 0))
+    assert parts.seen.recent(url(0)) == (UrlState.SETTLED, 5, 0, b"")
+    parts.write()
+    for n in range(half + 10, 3 * half + 20):
+        parts.seen.add(url(n), HOST, SETTLED)
+    assert parts.seen.recent(url(0)) is None
+    assert parts.seen.recent(url(3 * half)) == SETTLED
+    assert parts.seen.find(url(0), HOST) == (UrlState.SETTLED, 5, 0, b"")
+    assert parts.seen.recent(url(0)) == (UrlState.SETTLED, 5, 0, b"")
+
+
+ENTRIES = st.builds(
+    SeenEntry, st.sampled_from(UrlState), st.integers(0, 300), st.integers(0, 10), st.just(b"") | st.just(bytes(9))
+)
+STEPS = st.lists(
+    st.tuples(st.just("set"), st.integers(0, 5), ENTRIES)
+    | st.tuples(st.sampled_from(["write", "restart", "restart_with_an_empty_filter", "rebuild"]), st.just(0), st.just(SETTLED)),
+    max_size=30,
+)
+
+
+@given(STEPS)
+@settings(max_examples=50)
+def test_look_ups_agree_with_a_dict_over_writes_kills_and_rebuilds(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, SeenEntry]]
+) -> None:
+    parts = Parts(tmp_path_factory.mktemp("seen"))
+    now: dict[int, SeenEntry] = {}
+    on_disk: dict[int, SeenEntry] = {}
+    for step, n, entry in steps:
+        match step:
+            case "set":
+                (parts.seen.put if n in now else parts.seen.add)(url(n), HOST, entry)
+                now[n] = entry
+            case "write":
+                parts.write()
+                on_disk = dict(now)
+            case "rebuild":
+                parts.seen.rebuild(2)
+            case _ if not parts.seen.rebuilding or step == "restart_with_an_empty_filter":
+                parts.seen.rebuild(100)
+                getattr(parts, step)()
+                now = dict(on_disk)
+        assert {n: parts.seen.find(url(n), HOST) for n in range(6)} == {n: now.get(n) for n in range(6)}
+    parts.close()
