@@ -223,7 +223,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_de
     """How one admitted URL ended: one line of the report, and a little more.
 
     Stored as an array: fields are only ever appended. Everything but `fetched_at`, `elapsed_ms`, `attempts`, `via`,
-    `message` and `stale` (its text was not new, `policy.novelty`) is a function of the site and the settings.
+    `message` and `held` (some of its links had to wait, `engine.growth`) is a function of the site and the settings.
     """
 
     url: str
@@ -249,4 +249,4 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_de
     elapsed_ms: int | None = None
     attempts: int = 0
     via: str | None = None
-    stale: bool = False
+    held: bool = False

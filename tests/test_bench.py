@@ -27,6 +27,6 @@ def test_each_bench_prints_its_figures_as_lines_of_json(tmp_path: Path) -> None:
     figures = [json.loads(line) for line in done.stdout.splitlines()]
     assert {"bench", "what", "value", "unit"} <= set.intersection(*map(set, figures))
     assert all(isinstance(figure["value"], int | float) for figure in figures)
-    assert BENCHES == {figure["bench"] for figure in figures} - {"machine"}
+    assert {figure["bench"] for figure in figures} - {"machine"} == BENCHES
     crawled = [figure for figure in figures if figure["what"] == "pages crawled" and figure["peer"] == "crawlkit"]
     assert [figure["value"] for figure in crawled] == [60]

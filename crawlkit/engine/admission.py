@@ -1,14 +1,18 @@
 """Admission: what becomes of a URL that is met. The one door into the frontier.
 
 Text is a URL already (`policy.urls`); here it goes through the recently seen, scope, the seen-set and the depth limit, cheapest
-first. A URL that is known may have been met on a shorter way: then its distances are lowered.
+first; then, where it is new, through the rules against traps. A URL that is known may have been met on a shorter way: then
+its distances are lowered.
 """
 
 from collections.abc import Callable
 
+from crawlkit.config import Config
+from crawlkit.engine.budget import Budget
 from crawlkit.model import Refusal
 from crawlkit.policy.edges import Edge
 from crawlkit.policy.scope import Scope
+from crawlkit.policy.traps import Traps
 from crawlkit.policy.urls import host_of
 from crawlkit.state.codec import SeenEntry
 from crawlkit.state.crawl import CrawlState
@@ -20,33 +24,45 @@ REFUSED_IN_MEMORY = 50_000
 class Admission:
     """Meets URLs on behalf of the coordinator; `on_work` is told of hosts that got something to do."""
 
-    def __init__(self, state: CrawlState, scope: Scope, max_depth: int | None, on_work: Callable[[Host], None]) -> None:
+    def __init__(
+        self, state: CrawlState, scope: Scope, config: Config, budget: Budget, on_work: Callable[[Host], None]
+    ) -> None:
         self._state = state
         self._scope = scope
-        self._max_depth = max_depth
+        self._max_depth = config.max_depth
+        self._traps = Traps.of(config)
+        self._budget = budget
         self._on_work = on_work
         self._refused: dict[str, Refusal] = {}  # by scope only, which is a function of the URL
 
-    def meet(self, edge: Edge, via: str | None) -> None:
-        """Admit, lower or refuse the URL that an edge leads to, met on the page `via`."""
+    def meet(self, edge: Edge, via: str | None) -> bool:
+        """Admit, lower or refuse the URL that an edge leads to, met on the page `via` (None for a seed).
+
+        False if it is new and there is no budget for it: then nothing is done about it.
+        """
         url, depth, hops = edge
         entry = self._state.seen.recent(url)
         if entry is not None:
             self._lower(edge, entry)
-            return
+            return True
         refusal = self._out_of_scope(url)
         if refusal is not None:
             self._state.counters.refuse(refusal)
-            return
+            return True
         host = self._state.hosts.get(host_of(url))
         entry = self._state.seen.find(url, host.id)
         if entry is not None:
             self._lower(edge, entry)
+        elif via is not None and (refusal := self._traps.judge(url)) is not None:
+            self._state.counters.refuse(refusal)
         elif self._too_deep(depth):
             self._state.counters.refuse(Refusal.DEPTH)
+        elif via is not None and not self._budget.pay(url):
+            return False
         else:
             self._state.frontier.add(url, host, depth, hops, via)
             self._on_work(host)
+        return True
 
     def _lower(self, edge: Edge, entry: SeenEntry) -> None:
         """Give a URL that is known the lesser distances, each by itself.

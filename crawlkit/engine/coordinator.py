@@ -11,12 +11,14 @@ from typing import assert_never
 
 from crawlkit.config import Config
 from crawlkit.engine.admission import Admission
+from crawlkit.engine.budget import Budget
 from crawlkit.engine.ending import Ending, settle_reasons
+from crawlkit.engine.growth import Growth
 from crawlkit.engine.robots import Robots, Standing
 from crawlkit.engine.schedule import MOST_HOSTS, Schedule
 from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Record, RobotsJob
 from crawlkit.policy.disposition import Again, Done, dispose, is_transient
-from crawlkit.policy.edges import Edge, admitting_edges
+from crawlkit.policy.edges import Edge
 from crawlkit.policy.records import Place, record_of
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, origin_of
@@ -65,7 +67,9 @@ class Coordinator:
         self._on_page = on_page
         self._now = now
         self._schedule = Schedule(state, config, state.begin_run(now).quiet_from_s, most_hosts)
-        self._admission = Admission(state, scope, config.max_depth, lambda host: self._schedule.offer(host, self._now))
+        budget = Budget(state.templates, config.template_budget)
+        self._admission = Admission(state, scope, config, budget, lambda host: self._schedule.offer(host, self._now))
+        self._growth = Growth(state, self._admission, budget)
         self._robots = Robots(state, config)
         self._jobs = 0
         self._claimed_pages = 0
@@ -87,7 +91,9 @@ class Coordinator:
     @property
     def owes_work(self) -> bool:
         """Whether `work` has anything to do now that the crawl cannot end without."""
-        return self._schedule.can_scan or self.state.rescanning or self.state.distances.pending
+        if self._schedule.can_scan or self.state.rescanning or self.state.distances.pending:
+            return True
+        return self._growth.owes(self._jobs)
 
     @property
     def idle_work(self) -> bool:
@@ -292,8 +298,7 @@ class Coordinator:
             host.record.pages += 1
         if is_transient(record.reason):
             state.counters.depend(OrderReason.TRANSIENT)
-        for edge in admitting_edges(record):
-            self._admission.meet(edge, url)
+        self._growth.settle(record, fetched)
 
     # What is owed besides --------------------------------------------------------------------------------------------
 
@@ -304,8 +309,8 @@ class Coordinator:
             record = self.state.distances.next()
             if record is None:
                 break
-            for edge in admitting_edges(record):
-                self._admission.meet(edge, record.url)
+            self._growth.follow(record)
+        self._growth.work(self._jobs)
         if self._schedule.can_scan:
             self._schedule.scan(self._now)
         self.state.rescan(WORK_STEPS)

@@ -48,8 +48,9 @@ class Loop:
 
     def stop(self, how: Ending) -> None:
         """Start no new fetch, let those in flight finish, checkpoint, end."""
-        self._stop = self._stop or how
-        self._wake.set()
+        if self._stop is None:  # or a stop that is repeated every turn would leave the others none
+            self._stop = how
+            self._wake.set()
 
     async def run(self) -> Ending:
         """Run until the crawl, a limit or a stop ends it; the last checkpoint is on disk then.

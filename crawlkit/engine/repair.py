@@ -15,6 +15,7 @@ from pathlib import Path
 from crawlkit.config import Config
 from crawlkit.durable import sync_directory
 from crawlkit.engine.admission import Admission
+from crawlkit.engine.budget import Budget
 from crawlkit.errors import ConfigError, StateDamaged, StateError, StateExists, StateVersion, StorageError
 from crawlkit.model import Kind, OrderReason, Record
 from crawlkit.policy.edges import Edge, admitting_edges
@@ -188,7 +189,7 @@ class _Rebuilding:
     def __init__(self, state: CrawlState, config: Config, seeds: list[str]) -> None:
         self._state = state
         self._seeds = seeds
-        self._admission = Admission(state, Scope.of(seeds, config), config.max_depth, lambda _: None)
+        self._admission = Admission(state, Scope.of(seeds, config), config, Budget(state.templates, 0), lambda _: None)
 
     def begin(self, salvage: Salvage, now: float) -> None:
         """Take over seeds, ledger, private addresses, what is known of hosts (their manners) and of robots.txt files."""

@@ -12,7 +12,7 @@ import msgspec
 
 from crawlkit.config import Config
 from crawlkit.model import Fetched, FetchFailure, Kind, OrderReason, Reason, Response, RobotsJob
-from crawlkit.policy import retry
+from crawlkit.policy import politeness, retry
 from crawlkit.policy.disposition import REDIRECTS, Done
 from crawlkit.policy.robots import MAX_ROBOTS_REDIRECTS, ROBOTS_TTL_S, Access, Rules, access_of, parse
 from crawlkit.policy.urls import resolve_location
@@ -52,6 +52,7 @@ class Robots:
         self._state = state
         self._token = config.product_token()
         self._retries = config.retries
+        self._delay_s = config.delay
         self._known: OrderedDict[str, Standing] = OrderedDict()
         self._known_bytes = 0
         self._hops: dict[str, RobotsJob] = {}
@@ -68,7 +69,7 @@ class Robots:
         record = self._state.origins.get(origin)
         if record.state is RobotsState.UNKNOWN or record.attempts > 0 or now >= record.expires_s:
             return RobotsJob(origin, f"{origin}/robots.txt", host, attempts=record.attempts)
-        return self._remember(record)
+        return self._remember(record, self._rules(record))
 
     def settle(self, job: RobotsJob, fetched: Fetched, now: float) -> float:
         """Take in what a fetch led to; return for how many seconds the host is to be left alone before the next try."""
@@ -84,9 +85,9 @@ class Robots:
         match access:
             case Access.RULES:
                 assert isinstance(answer, Response)
-                self._conclude(OriginRecord(job.origin, RobotsState.RULES, answer.body, now + ROBOTS_TTL_S))
+                self._conclude(OriginRecord(job.origin, RobotsState.RULES, answer.body, now + ROBOTS_TTL_S), now)
             case Access.ALLOW:
-                self._conclude(OriginRecord(job.origin, RobotsState.ALLOW, b"", now + ROBOTS_TTL_S))
+                self._conclude(OriginRecord(job.origin, RobotsState.ALLOW, b"", now + ROBOTS_TTL_S), now)
             case Access.DEFER | Access.UNREACHABLE:
                 return self._unreachable(job, answer, now)
             case _:
@@ -105,19 +106,25 @@ class Robots:
             verdict = msgspec.structs.replace(before, attempts=0, expires_s=now + UNREACHABLE_TTL_S)
         else:
             verdict = OriginRecord(job.origin, _verdict_without_file(reason, answer), b"", now + UNREACHABLE_TTL_S)
-        self._conclude(verdict)
+        self._conclude(verdict, now)
         return 0.0
 
-    def _conclude(self, record: OriginRecord) -> None:
+    def _conclude(self, record: OriginRecord, now: float) -> None:
         before = self._state.origins.get(record.origin)
         had_verdict = before.state in (RobotsState.RULES, RobotsState.ALLOW)
         if had_verdict and (before.state, before.body) != (record.state, record.body):
             self._state.counters.depend(OrderReason.ROBOTS_CHANGED)
+        rules = self._rules(record)
+        # Where the gap is longer than a verdict holds, no page would ever get its turn.
+        gap = politeness.gap_s(self._delay_s, rules.crawl_delay_s or 0.0)
+        record = msgspec.structs.replace(record, expires_s=max(record.expires_s, now + 2 * gap))
         self._state.origins.put(record)
-        self._remember(record)
+        self._remember(record, rules)
 
-    def _remember(self, record: OriginRecord) -> Standing:
-        rules = parse(record.body, self._token) if record.state is RobotsState.RULES else _ALLOW_ALL
+    def _rules(self, record: OriginRecord) -> Rules:
+        return parse(record.body, self._token) if record.state is RobotsState.RULES else _ALLOW_ALL
+
+    def _remember(self, record: OriginRecord, rules: Rules) -> Standing:
         standing = Standing(rules, record.expires_s, len(record.body), _all_end(record.state))
         old = self._known.pop(record.origin, None)
         self._known_bytes += standing.body_bytes - (old.body_bytes if old else 0)

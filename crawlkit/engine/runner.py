@@ -9,11 +9,11 @@ Result = TypeVar("Result")
 
 def run_async(main: Coroutine[Any, Any, Result]) -> Result:
     """Run `main` in a new event loop to its end; RuntimeError inside a running one."""
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(main)
-    finally:
-        main.close()  # one that could not be started would be complained of as never awaited
+    if asyncio._get_running_loop() is not None:
+        main.close()
+        raise RuntimeError("this call waits, which it cannot within a running event loop; await its async twin there")
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(main)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -134,5 +134,9 @@ def _barren_seeds(state: CrawlState, most: int = 5) -> tuple[BarrenSeed, ...]:
         record = state.pages.get(url)
         if record is not None:
             target = record.redirect_to if record.kind is Kind.REDIRECT else None
-            barren.append(BarrenSeed(record, target is not None and state.pages.get(target) is None))
+            barren.append(BarrenSeed(record, target is not None and not _is_admitted(state, target)))
     return tuple(barren)
+
+
+def _is_admitted(state: CrawlState, url: str) -> bool:
+    return state.seen.find(url, state.hosts.get(host_of(url)).id) is not None

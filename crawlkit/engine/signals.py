@@ -25,7 +25,12 @@ class Stopper:
     def around(self, loop: Loop) -> Iterator[None]:
         """Let signals stop `loop` while the block runs."""
         running = asyncio.get_running_loop()
-        self._stop = lambda how: running.call_soon_threadsafe(loop.stop, how)
+
+        def stop(how: Ending) -> None:
+            loop.stop(how)  # now: what the loop is about to do must not start another fetch
+            running.call_soon_threadsafe(lambda: None)  # and it must not sleep on
+
+        self._stop = stop
         if self._how is not None:
             loop.stop(self._how)
         try:

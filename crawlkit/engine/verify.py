@@ -9,6 +9,7 @@ from crawlkit.errors import StateDamaged
 from crawlkit.model import Record
 from crawlkit.policy.edges import Edge, admitting_edges
 from crawlkit.policy.scope import Scope
+from crawlkit.policy.traps import Traps
 from crawlkit.policy.urls import host_of
 from crawlkit.state import keys
 from crawlkit.state.bloom import MappedBloom, boot_id
@@ -66,13 +67,17 @@ def _links(store: Store, verification: Verification) -> "LinkCheck | None":
 
 
 class LinkCheck:
-    """Checks for each record what it admits: in scope and within the depth limit it was seen, and at no greater distance."""
+    """Checks for each record what it admits: in scope and within the depth limit it was seen, and at no greater distance.
+
+    What looks like a trap may be unseen, and so may what a page leads to that had to wait for a budget.
+    """
 
     def __init__(self, store: Store, verification: Verification, config: Config, scope: Scope) -> None:
         self._store = store
         self._verification = verification
         self._findings = verification.findings
         self._max_depth = config.max_depth
+        self._traps = Traps.of(config)
         self._scope = scope
         self._rescan = read_rescan(store)
         self._targets: dict[str, tuple[int, int] | None] = {}
@@ -85,7 +90,7 @@ class LinkCheck:
             self._findings.checked["links"] += 1
             found = self._target(edge.url)
             if found is None:
-                if not self._owed(key, record):
+                if not (record.held or self._traps.judge(edge.url) or self._owed(key, record)):
                     self._findings.broke(Rule.EDGES_SEEN, f"{record.url} links to {edge.url}")
             elif (edge.depth < found[0] or edge.hops < found[1]) and not self._excused(key, record, edge):
                 self._findings.broke(

@@ -60,7 +60,7 @@ def read_answer(url: str, response: Response, agent: str = "crawlkit") -> Facts:
         location=_location(url, headers[b"location"]) if response.status in REDIRECTS else None,
         retry_after=next((value.decode("latin-1") for value in headers[b"retry-after"]), None),
         directives=tuple(sorted(directives)),
-        sketch=None if page.text is None else sketch_of(page.text, url.partition("?")[2]),
+        sketch=None if page.text is None else sketch_of(page.text, url),
     )
 
 

@@ -3,7 +3,7 @@
 URLs of one shape are a *template*. A page is *fresh* if enough of its word shingles were not met on its template's pages
 before, else *stale*. What stood on the page before it too is the template's frame and counts for neither. Numbers are
 masked, so that a calendar that prints its dates is stale once its twelve months went by; so are the words of the page's own
-query, which search pages and facets repeat.
+folders and query, which search pages and facets repeat.
 
 Shingles and their sampling follow Broder ("On the resemblance and containment of documents", SEQUENCES 1997): three words
 in a row of one text node, chosen by what they are, so that what two pages share is chosen on both.
@@ -81,16 +81,21 @@ def _masked(segment: str) -> str:
     return "0" if _ID.match(segment) else segment
 
 
-def sketch_of(text: str, query: str) -> tuple[int, ...]:
-    """Return up to 64 hashes, ascending, of the shingles of a page's visible text; `query` is that of its URL.
+def sketch_of(text: str, url: str) -> tuple[int, ...]:
+    """Return up to 64 hashes, ascending, of the shingles of the visible text of the page at `url`.
 
     Text nodes are separated by `BREAK`. About 60 us for 600 words.
     """
     words = text[:MOST_TEXT].encode(errors="replace").translate(_PLAIN).split()
-    own = frozenset(query.encode(errors="replace").translate(_PLAIN).split())
+    own = _own_words(url)
     hashes = {_hash_at(words, start, own) for start in _anchors(words)}
-    hashes.discard(None)
-    return tuple(sorted(hashes)[:MOST_SHINGLES])  # type: ignore[type-var]  (None was discarded)
+    return tuple(sorted(h for h in hashes if h is not None)[:MOST_SHINGLES])
+
+
+def _own_words(url: str) -> frozenset[bytes]:
+    """Return the words of a URL's folders and query; its name may well be the page's own title."""
+    path, _, query = path_of(url).partition("?")
+    return frozenset(f"{path.rpartition('/')[0]} {query}".encode().translate(_PLAIN).split())
 
 
 def _anchors(words: Sequence[bytes]) -> list[int]:

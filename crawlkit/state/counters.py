@@ -6,7 +6,8 @@ from crawlkit.model import Kind, OrderReason, Refusal
 
 
 class Counters(msgspec.Struct):
-    """Sums over all runs. `queued` counts URLs that are not settled, `sequence` is the last number given to a row.
+    """Sums over all runs. `queued` counts URLs that are not settled, `sequence` is the last number given to a row, `held`
+    pages whose links wait for their template's budget.
 
     `refused` counts by code the links that were not admitted, each time one is met; `reasons` are what made the report
     depend on order or time.
@@ -26,6 +27,7 @@ class Counters(msgspec.Struct):
     finished: bool = False
     refused: dict[str, int] = {}
     reasons: set[str] = set()
+    held: int = 0
 
     def settled(self, kind: Kind, by: int = 1) -> None:
         """Count a record of `kind`, or take one back with `by=-1`."""

@@ -40,6 +40,7 @@ from crawlkit.state.reading import (
 )
 from crawlkit.state.seen import SeenSet
 from crawlkit.state.store import Batch, Store
+from crawlkit.state.templates import Templates
 
 
 class Checkpoint:
@@ -76,6 +77,7 @@ class CrawlState:
         self.pages = Pages(store)
         self.distances = Distances(store, self.seen, self.frontier, self.pages, self.counters)
         self.origins = Origins(store)
+        self.templates = Templates(store)
         self.runs = read_runs(store)
         self._rescan = read_rescan(store)
 
@@ -231,6 +233,7 @@ class CrawlState:
         self.batch += 1
         self.runs[-1].checkpoints += 1
         self.hosts.stage_changed()
+        self.templates.stage_changed()
         self.seen.save_counts()
         stage = self._store.stage
         number = self.batch.to_bytes(8, "big")

@@ -157,9 +157,16 @@ def _refuse_records(directory: Path) -> None:
     """Raise StateDamaged if the database holds records, or data that cannot be opened."""
     database = directory / DATABASE
     if (database / "CURRENT").exists():
-        with Store(database, create=False) as store:
-            if next(store.walk(keys.PAGE, keys.after(keys.PAGE)), None) is not None:
-                raise _lost_manifest(directory)
+        try:
+            with Store(database, create=False) as store:
+                records = next(store.walk(keys.PAGE, keys.after(keys.PAGE)), None) is not None
+        except StateDamaged:
+            # A power cut in the making leaves it so, before its first batch is synced: then it has no table yet.
+            if any(database.glob("*.ldb")):
+                raise
+            records = False
+        if records:
+            raise _lost_manifest(directory)
     elif any(path.stat().st_size for path in [*database.glob("*.ldb"), *database.glob("*.log")]):
         raise damaged(f"the database in {database} has data, but its CURRENT is missing", directory)
 

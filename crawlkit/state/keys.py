@@ -18,6 +18,8 @@ PAGE = b"p"
 SEED = b"g"
 RUN = b"l"
 RECENT = b"b"
+TEMPLATE = b"x"
+HELD = b"w"
 
 MAX_PRIORITY = 255
 RECENT_BATCHES = 64
@@ -106,6 +108,22 @@ def origin_key(origin: str) -> bytes:
     return ORIGIN + blake2b(origin.encode(), digest_size=16, person=b"crawlkit.orig").digest()
 
 
+def template_key(template: str) -> bytes:
+    """Return the key of the account of a template, or of a host by its name."""
+    return TEMPLATE + blake2b(template.encode(), digest_size=8, person=b"crawlkit.shap").digest()
+
+
+def held_range(host: bytes) -> bytes:
+    """Return the prefix of the pages whose links wait, of the host with the account `host`."""
+    return HELD + host[1:]
+
+
+def held_key(host: bytes, depth: int, url: str) -> bytes:
+    """Return the key of one such page: lowest depth first."""
+    digest = blake2b(url.encode(), digest_size=10, person=b"crawlkit.held").digest()
+    return held_range(host) + bytes((min(depth, MAX_PRIORITY),)) + digest
+
+
 def numbered_key(prefix: bytes, number: int) -> bytes:
     """Return the key of the `number`-th seed or run."""
     return _NUMBERED.pack(prefix, number)
@@ -129,11 +147,11 @@ def after(prefix: bytes) -> bytes:
 def bucket_of(key: bytes) -> bytes | None:
     """Return the range that `key` is scanned in, None for keys that are only looked up.
 
-    A back queue is a range of its own; hosts, retries and distances to propagate are one range each.
+    A back queue is a range of its own; hosts, retries, distances to propagate and pages that wait are one range each.
     """
     first = key[:1]
     if first == QUEUE:
         return key[:9]
-    if first in (TIMED, RELAX, HOST):
+    if first in (TIMED, RELAX, HOST, HELD):
         return first
     return None

@@ -7,7 +7,6 @@ Allowed, and only counted, is what a filter's wrong "no" leaves until its URL is
 a settled URL that is queued again ("requeued"). What state must not know (the host of a URL) is passed in.
 """
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -19,13 +18,13 @@ from crawlkit.state.bloom import MappedBloom
 from crawlkit.state.checkpoint import Summary
 from crawlkit.state.codec import QueueRow, SeenEntry, UrlState
 from crawlkit.state.findings import Findings, Rule
-from crawlkit.state.hosts import HostRecord, decode_host
+from crawlkit.state.hosts import decode_host
 from crawlkit.state.opening import BATCH
 from crawlkit.state.origins import Origins
 from crawlkit.state.pages import reported_kind
 from crawlkit.state.reading import read_config, read_counters, read_rescan, read_runs, walk_seeds
 from crawlkit.state.store import Store
-from crawlkit.state.tally import HostTally, slices
+from crawlkit.state.tally import HOSTS_A_SLICE, Counted, HostTally, check_hosts, slices
 
 Decoded = TypeVar("Decoded")
 
@@ -42,6 +41,8 @@ _KINDS = {
     keys.TIMED: (17, "timed"),
     keys.RELAX: (21, "relax"),
     keys.ORIGIN: (17, "origins"),
+    keys.TEMPLATE: (9, "templates"),
+    keys.HELD: (20, "held"),
     keys.META: (None, "values"),
     keys.PAGE: (None, "records"),
 }
@@ -50,12 +51,15 @@ _KINDS = {
 class Verification:
     """One check of one open database; what it finds is in `findings`."""
 
-    def __init__(self, store: Store, summary: Summary, host_of: Callable[[str], str]) -> None:
+    def __init__(
+        self, store: Store, summary: Summary, host_of: Callable[[str], str], hosts_a_slice: int = HOSTS_A_SLICE
+    ) -> None:
         self.findings = Findings()
         self._twins: set[str] = set()
         self._store = store
         self._summary = summary
         self._host_of = host_of
+        self._hosts_a_slice = hosts_a_slice
         self._entries: Counter[UrlState] = Counter()
         self._pointed_to: Counter[UrlState] = Counter()
         self._kinds: Counter[Kind] = Counter()
@@ -80,7 +84,7 @@ class Verification:
         self._reading(lambda: self._check_rows(bloom, look), Rule.READABLE)
 
     def _check_rows(self, bloom: MappedBloom | None, look: Callable[[bytes, Record], object]) -> None:
-        tallies = slices(self._store)
+        tallies = slices(self._store, self._hosts_a_slice)
         tally = next(tallies)
         self._reading(lambda: self._check_seen(bloom), Rule.READABLE)
         self._reading(lambda: self._check_waiting(keys.QUEUE, tally), Rule.READABLE)
@@ -161,6 +165,7 @@ class Verification:
         counters = read_counters(self._store)
         self.findings.compare(Rule.COUNTERS, "queued", counters.queued, checked["queued"] + checked["timed"])
         self.findings.compare(Rule.COUNTERS, "settled", counters.records, checked["records"])
+        self.findings.compare(Rule.COUNTERS, "held", counters.held, checked["held"])
 
     # Seen and waiting ------------------------------------------------------------------------------------------------
 
@@ -201,11 +206,11 @@ class Verification:
     def _check_waiting(self, prefix: bytes, tally: HostTally) -> None:
         """Check the rows of the back queues, or of the timed range."""
         state = UrlState.QUEUED if prefix == keys.QUEUE else UrlState.TIMED
-        counts = tally.queued if prefix == keys.QUEUE else tally.timed
+        what = Counted.QUEUED if prefix == keys.QUEUE else Counted.TIMED
         last = read_counters(self._store).sequence
         for key, row in self._walk(prefix, lambda _, value: codec.decode_row(value)):
             host = keys.host_id(row.host)
-            self._count(tally, counts, host, row.url)
+            self._count(tally, what, host, row.url)
             if host != self._host_id(row.url) or (prefix == keys.QUEUE and key[1:9] != host):
                 self.findings.broke(Rule.QUEUED_PLACED, f"{row.url} waits at another host")
             elif keys.sequence_of(key) > last:
@@ -247,7 +252,7 @@ class Verification:
             self._kinds[reported_kind(record)] += 1
             self._body_bytes += record.body_bytes or 0
             if record.kind is Kind.PAGE:
-                self._count(tally, tally.pages, self._host_id(record.url), record.url)
+                self._count(tally, Counted.PAGES, self._host_id(record.url), record.url)
             entry = self.entry(record.url)
             if entry is None:
                 self.findings.broke(Rule.RECORDS_SEEN, record.url)
@@ -266,42 +271,23 @@ class Verification:
 
     # Hosts -----------------------------------------------------------------------------------------------------------
 
-    def _count(self, tally: HostTally, counts: "array[int]", host: bytes, url: str) -> None:
-        at = tally.index(host)
-        if at is not None:
-            counts[at] += 1
-        elif tally.covers(host):
+    def _count(self, tally: HostTally, what: Counted, host: bytes, url: str) -> None:
+        if not tally.count(host, what):
             self.findings.broke(Rule.HOSTS_KNOWN, f"the host of {url} has no record")
 
     def _count_again(self, tally: HostTally) -> None:
         """Count rows and pages for hosts that did not fit into the first slice."""
         for _, row in self._walk(keys.QUEUE, lambda _, value: codec.decode_row(value)):
-            self._count(tally, tally.queued, keys.host_id(row.host), row.url)
+            self._count(tally, Counted.QUEUED, keys.host_id(row.host), row.url)
         for _, row in self._walk(keys.TIMED, lambda _, value: codec.decode_row(value)):
-            self._count(tally, tally.timed, keys.host_id(row.host), row.url)
+            self._count(tally, Counted.TIMED, keys.host_id(row.host), row.url)
         for _, record in self._walk(keys.PAGE, self._record):
             if record.kind is Kind.PAGE:
-                self._count(tally, tally.pages, self._host_id(record.url), record.url)
+                self._count(tally, Counted.PAGES, self._host_id(record.url), record.url)
 
     def _check_hosts(self, tally: HostTally) -> None:
-        for key, host in self._walk(keys.HOST, lambda _, value: decode_host(value)):
-            self._check_host(key, host, tally)
-
-    def _check_host(self, key: bytes, host: HostRecord, tally: HostTally) -> None:
-        if not tally.covers(key[1:]):
-            return
-        self.findings.checked["admitted"] += host.admitted
-        if key[1:] != keys.host_id(host.name):
-            self.findings.broke(Rule.HOSTS_KNOWN, f"the record of {host.name} lies under another id")
-            return
-        at = tally.index(key[1:])
-        assert at is not None
-        noted, counted = (host.queued, host.timed, host.pages), (tally.queued[at], tally.timed[at], tally.pages[at])
-        self.findings.compare(Rule.HOSTS_COUNTS, f"{host.name}: queued, timed, pages", noted, counted)
-        bucket = keys.queue_range(key[1:])
-        first = next(self._store.walk_keys(bucket, keys.after(bucket)), None)
-        if first is not None and bucket + host.cursor > first:
-            self.findings.broke(Rule.HOSTS_CURSOR, f"the back queue of {host.name} is read from behind its first row")
+        hosts = self._walk(keys.HOST, lambda _, value: decode_host(value))
+        check_hosts(self._store, self.findings, tally, hosts)
 
     # The rest --------------------------------------------------------------------------------------------------------
 

@@ -81,9 +81,11 @@ class LiveProgress(Progress):
 
 
 @contextmanager
-def open_progress(*, terminal: bool, quiet: bool) -> Iterator[Progress]:
-    """Give the progress to show: live where asked for, nothing when quiet, else a plain line now and then."""
-    if terminal:
+def open_progress(*, wanted: bool | None, quiet: bool) -> Iterator[Progress]:
+    """Give the progress to show: live on a terminal, elsewhere a plain line now and then; by default nothing when quiet."""
+    if not (not quiet if wanted is None else wanted):
+        yield Progress(PLAIN_EVERY_S)
+    elif sys.stderr.isatty():
         live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
         live.start()
         try:
@@ -91,8 +93,6 @@ def open_progress(*, terminal: bool, quiet: bool) -> Iterator[Progress]:
         finally:
             with contextlib.suppress(OSError):
                 live.stop()
-    elif quiet:
-        yield Progress(PLAIN_EVERY_S)
     else:
         yield PlainProgress(PLAIN_EVERY_S)
 

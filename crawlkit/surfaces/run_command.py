@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shlex
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -18,7 +17,7 @@ from crawlkit.state.directory import is_begun
 from crawlkit.surfaces.options import config_file_option, given, parse_set, setting_options
 from crawlkit.surfaces.progress import open_progress
 from crawlkit.surfaces.settings import gather
-from crawlkit.surfaces.summary import Verbosity, say, summary_lines
+from crawlkit.surfaces.summary import Verbosity, as_argument, say, summary_lines
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -26,7 +25,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 def _talking_options(command: Decorated) -> Decorated:
     """Give a command the options that say how a run talks and ends, in the order of the contract."""
     for option in (
-        click.option("--progress/--no-progress", default=None, help="Show progress. [default: on a terminal]"),
+        click.option("--progress/--no-progress", default=None, help="Show progress. [default: unless quiet]"),
         click.option("-v", "--verbose", is_flag=True, help="Say more at the end."),
         click.option("-q", "--quiet", is_flag=True, help="Say errors only, and how to resume."),
         click.option("--exit-zero", is_flag=True, help="Page failures do not make the exit status 1."),
@@ -81,18 +80,17 @@ def _read_seeds(name: str) -> list[str]:
 
 def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Coroutine[Any, Any, Outcome]]) -> int:
     """Run a session with progress and signals; say how it ended and return its status."""
-    resume = f"resume with: crawlkit resume {shlex.quote(str(directory))}"
+    resume = f"resume with: crawlkit resume {as_argument(directory)}"
 
     def on_second_signal() -> None:
         if is_begun(directory):
             with contextlib.suppress(OSError):
                 os.write(sys.stderr.fileno(), f"{resume}\n".encode(errors="surrogateescape"))
 
-    shown = sys.stderr.isatty() and not params["quiet"] if params["progress"] is None else params["progress"]
     try:
         with (
             stopping_on_signals(on_second_signal) as stopper,
-            open_progress(terminal=shown, quiet=params["quiet"]) as progress,
+            open_progress(wanted=params["progress"], quiet=params["quiet"]) as progress,
         ):
             outcome = run_async(session(Hooks(on_turn=progress.show, around=stopper.around)))
     except StorageError as error:

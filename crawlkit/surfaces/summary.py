@@ -4,6 +4,7 @@ import contextlib
 import shlex
 from collections.abc import Iterator
 from enum import Enum, auto
+from pathlib import Path
 
 import click
 
@@ -39,6 +40,12 @@ def say(*lines: str) -> None:
             click.echo(line, err=True)
 
 
+def as_argument(directory: Path) -> str:
+    """Return a directory as a shell takes it for one argument, and a command not for an option."""
+    text = str(directory)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
+
+
 def summary_lines(outcome: Outcome, verbosity: Verbosity) -> list[str]:
     """Return the lines that tell how a run ended; why, where there is no page, whatever the verbosity."""
     why = [f"crawlkit: {line}" for seed in outcome.barren for line in _barren(seed)]
@@ -54,7 +61,7 @@ def summary_lines(outcome: Outcome, verbosity: Verbosity) -> list[str]:
     ]
     if counters.reasons:
         lines.append(f"  depends on order or time: {', '.join(sorted(counters.reasons))}")
-    lines.append(f"  report: crawlkit report {shlex.quote(str(outcome.directory))}")
+    lines.append(f"  report: crawlkit report {as_argument(outcome.directory)}")
     return lines + why
 
 

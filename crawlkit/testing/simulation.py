@@ -13,7 +13,8 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -306,17 +307,23 @@ def _manners(rng: random.Random) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def naming(seed: int) -> Iterator[None]:
+    """Raise what goes wrong in the block as SimulationError that names the seed and the command which repeats it."""
+    try:
+        yield
+    except Exception as error:
+        again = f"python -m crawlkit.testing.simulation --first {seed} --seeds 1"
+        raise SimulationError(f"seed {seed}: {error!r}; repeat it: {again}") from error
+
+
 def simulate(seed: int) -> None:
     """Crawl the world of `seed` undisturbed and disturbed; SimulationError, naming the seed, if a promise is broken."""
     shared_memory = Path("/dev/shm")  # where there is one: nothing is meant to outlive this
-    with tempfile.TemporaryDirectory(dir=shared_memory if shared_memory.is_dir() else None) as directory:
-        try:
-            calm = Simulation(seed, Path(directory) / "calm", calm=True).run()
-            disturbed = Simulation(seed, Path(directory) / "disturbed").run()
-            require(calm == disturbed, "the disturbed crawl's report differs from the undisturbed one's")
-        except Exception as error:
-            again = f"python -m crawlkit.testing.simulation --first {seed} --seeds 1"
-            raise SimulationError(f"seed {seed}: {error!r}; repeat it: {again}") from error
+    with naming(seed), tempfile.TemporaryDirectory(dir=shared_memory if shared_memory.is_dir() else None) as directory:
+        calm = Simulation(seed, Path(directory) / "calm", calm=True).run()
+        disturbed = Simulation(seed, Path(directory) / "disturbed").run()
+        require(calm == disturbed, "the disturbed crawl's report differs from the undisturbed one's")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

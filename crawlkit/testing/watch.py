@@ -73,9 +73,9 @@ class Watch:
         host = self._host(host_of(job.url))
         gap_s = config.delay
         if isinstance(job, PageJob):
-            gap_s = max(gap_s, self.world.crawl_delay_s(job.url))
             require(job.url in self.admitted, f"{job.url} is outside of scope or limits and was requested")
             require(self.world.refusal(job.url) is None, f"robots.txt disallows {job.url} and it was requested")
+            gap_s = max(gap_s, self.world.crawl_delay_s(job.url))
         require(host.in_flight < config.host_concurrency, f"more in flight to the host of {job.url} than allowed")
         require(now >= host.started_s + gap_s - _EARLY_S, f"{job.url} came too soon after the start of the one before")
         if config.host_concurrency == 1:

@@ -45,14 +45,15 @@ def _sizes(options: argparse.Namespace, default: Sequence[Size], large: Sequence
 def _fetch(options: argparse.Namespace, _: Prepared) -> None:
     bench_fetch(
         FetchOptions(
-            kinds=(Kind.REPEATING,) if options.smoke else (Kind.REPEATING, Kind.VARIED),
+            kinds=tuple(options.site or ((Kind.REPEATING,) if options.smoke else Kind)),
+            only=frozenset(options.peer or ()),
             pages=options.pages or (60 if options.smoke else 5_000),
             connections=options.connections,
             repeat=options.repeat,
             seed=options.seed,
             cache=options.cache,
             install=not options.smoke,
-            timeout_s=900,
+            timeout_s=300,
         )
     )
 
@@ -114,6 +115,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--pages", type=int, help="pages: of the site (fetch, 5,000), or driven (frontier, memory)")
     parser.add_argument("--seconds", type=float, help="how long the loop runs (checkpoint 15, durability 10)")
     parser.add_argument("--connections", type=int, default=64, help="connections of each crawler (fetch, 64)")
+    parser.add_argument("--site", action="append", type=Kind, choices=list(Kind), help="which site (fetch, both)")
+    parser.add_argument("--peer", action="append", metavar="NAME", help="only this crawler (fetch); repeatable")
     parser.add_argument("--seed", type=int, default=1, help="seed of the static site")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where the peers are installed (%(default)s)")
     options = parser.parse_args(arguments)

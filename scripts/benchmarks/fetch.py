@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import peers
-from benchmarks.figures import emit, emit_medians, note, Unit
+from benchmarks.figures import Unit, emit, emit_medians, note
 from benchmarks.peers import Peer
 from benchmarks.processes import BenchError, python_environment, run_measured
 from benchmarks.servers import serving
@@ -28,9 +28,10 @@ UNITS = {
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """What is crawled, how, and by whom."""
+    """What is crawled, how, and by whom (`only` these peers, where any are named)."""
 
     kinds: tuple[Kind, ...]
+    only: frozenset[str]
     pages: int
     connections: int
     repeat: int
@@ -57,7 +58,8 @@ def _crawlers(options: FetchOptions) -> list[Peer]:
     wget2 = peers.wget2()
     if wget2 is None:
         note("wget2 is not installed: it is left out (Debian: apt-get install wget2)")
-    return [*found, *([wget2] if wget2 else []), *([peers.scrapy(python)] if python else [])]
+    found += [*([wget2] if wget2 else []), *([peers.scrapy(python)] if python else [])]
+    return [peer for peer in found if not options.only or peer.name in options.only]
 
 
 def _bench_site(kind: Kind, crawlers: list[Peer], options: FetchOptions, work: Path) -> None:

@@ -10,6 +10,7 @@ peers; imports nothing of crawlkit.
 import asyncio
 import sys
 from collections import deque
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import httptools
@@ -23,7 +24,7 @@ class Crawl:
     def __init__(self, seed: str) -> None:
         self.origin = seed.rstrip("/")
         parts = urlsplit(seed)
-        self.host, self.port, self.authority = parts.hostname, parts.port, parts.netloc
+        self.host, self.port, self.authority = parts.hostname or "", parts.port or 80, parts.netloc
         self.seen = {seed: True}
         self.queue = deque([seed])
         self.memos: dict[str, dict[str, str]] = {}
@@ -60,7 +61,7 @@ class Connection(asyncio.Protocol):
         self.url = ""
         self.chunks: list[bytes] = []
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Any) -> None:  # uvloop's are not asyncio.Transport
         self.transport = transport
         self.next()
 
@@ -97,6 +98,7 @@ async def main(seed: str, connections: int) -> None:
     """Crawl from `seed` and print the number of pages."""
     crawl = Crawl(seed)
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, told: crawl.finished.set_exception(told.get("exception") or RuntimeError(str(told))))
     for _ in range(connections):
         await loop.create_connection(lambda: Connection(crawl), crawl.host, crawl.port)
     await crawl.finished

@@ -38,9 +38,7 @@ def _fill(store: Store, seen: SeenSet, mix: PageMix) -> float:
         return time.process_time() - began_s
 
     for number in range(mix.size(0)):
-        for host in range(mix.hosts):
-            if number < mix.size(host):
-                batch.append((mix.url(host, number), ids[host]))
+        batch += [(mix.url(host, number), ids[host]) for host in range(mix.hosts) if number < mix.size(host)]
         if len(batch) >= URLS_A_BATCH:
             spent_s += flush()
     return spent_s + (flush() if batch else 0.0)

@@ -8,6 +8,7 @@ Prints its port; stops when its standard input closes.
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 _TYPES = {".html": b"text/html", ".txt": b"text/plain", ".css": b"text/css"}
 _MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
@@ -30,8 +31,7 @@ class _Client(asyncio.Protocol):
         self._answers = answers
         self._unread = b""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, transport: Any) -> None:  # uvloop's are not asyncio.Transport
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:

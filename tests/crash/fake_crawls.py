@@ -1,16 +1,15 @@
-"""Small crawls of a fake web on disk, as tests of damage want them: finished, stopped, killed; and their records."""
+"""Small crawls of a fake web on disk, as tests of damage want them: finished, stopped, killed; and their reports."""
 
 import asyncio
+import io
 from collections.abc import Callable
 from pathlib import Path
-
-import msgspec
 
 from crawlkit.config import Config
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, go_on
-from crawlkit.model import Record
 from crawlkit.state.reading import open_crawl_for_reading
+from crawlkit.surfaces.report import ReportFormat, ReportOptions, write_report
 from crawlkit.testing.fakeweb import FakeWeb
 from crawlkit.testing.graph import Features, Graph, make_graph
 
@@ -58,11 +57,8 @@ def kill(directory: Path, records: int, start: Callable[..., Outcome]) -> None:
 
 
 def dump(directory: Path) -> bytes:
-    """Return the records of the crawl in `directory` as the report shows them, but for what depends on time."""
+    """Return the report of the crawl in `directory`: one line a record, nothing that depends on time or order."""
+    out = io.BytesIO()
     with open_crawl_for_reading(directory) as reader:
-        return b"\n".join(_line(record) for record in reader.pages.walk())
-
-
-def _line(record: Record) -> bytes:
-    plain = msgspec.structs.replace(record, fetched_at=None, elapsed_ms=None, attempts=0, via=None, message=None)
-    return msgspec.json.encode(plain)
+        write_report(reader.pages.walk(), out, io.StringIO(), ReportOptions(ReportFormat.JSONL))
+    return out.getvalue()

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from crawlkit.config import VERSION
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.repair import repair
 from crawlkit.engine.verify import Thoroughness, verify
-from crawlkit.errors import StateDamaged, StateError
+from crawlkit.errors import StateDamaged, StateError, StateVersion
 from crawlkit.model import OrderReason
 from crawlkit.state.findings import Rule
 from crawlkit.state.reading import open_crawl_for_reading
@@ -139,7 +140,8 @@ def _finish(directory: Path) -> bytes | None:
         assert resume(directory).how is Ending.FINISHED
         return dump(directory)
     except StateError as error:
-        return _refused(error, *WAYS_OUT)
+        _refused(error, *WAYS_OUT)
+        return None
 
 
 def _check(directory: Path, before: Before) -> None:
@@ -159,7 +161,8 @@ def _check_repair(directory: Path, before: Before) -> None:
     try:
         repaired = repair(directory, now=1_700_000_000.0)
     except StateDamaged as error:
-        return _refused(error, "seeds")  # without them nobody knows what the crawl is about
+        _refused(error, "seeds")  # without them nobody knows what the crawl is about
+        return
     assert {path: path.read_bytes() for path in damaged} == damaged
     assert verify(repaired.directory, Thoroughness.FULL).whole
     assert resume(repaired.directory).how is Ending.FINISHED
@@ -180,3 +183,35 @@ def test_one_damaged_file_never_loses_a_record_in_silence(kind: str, damage: str
     older = next(before.older.glob(KINDS["log" if kind == "table" else kind]))
     DAMAGES[damage](_file(directory, kind), older, random.Random(f"{kind} {damage}"))
     _check(directory, before)
+
+
+def test_a_byte_changed_in_any_file_of_a_finished_crawl_never_changes_its_report(
+    finished: Before, tmp_path: Path, seed: int
+) -> None:
+    rng = random.Random(seed)
+    files = [path.relative_to(finished.directory) for path in finished.directory.rglob("*") if path.is_file()]
+    for name in sorted(files) * 5:
+        directory = _damaged(finished, tmp_path)
+        data = bytearray((directory / name).read_bytes())
+        if data:
+            data[rng.randrange(len(data))] ^= rng.randrange(1, 256)
+        (directory / name).write_bytes(data)
+        try:
+            assert dump(directory) == finished.expected
+        except StateError as error:
+            _refused(error, *WAYS_OUT)
+        shutil.rmtree(directory)
+
+
+def test_a_wrong_format_number_is_damage_and_not_another_version(finished: Before, tmp_path: Path) -> None:
+    directory = _damaged(finished, tmp_path)
+    manifest = (directory / "CRAWL").read_text()
+    (directory / "CRAWL").write_text(manifest.replace('"format":1', '"format":3'))
+    with pytest.raises(StateDamaged, match="verify --repair"):
+        dump(directory)
+    newer = manifest.replace('"format":1', '"format":2').replace(f"crawlkit {VERSION}", "crawlkit 99.0")
+    (directory / "CRAWL").write_text(newer)
+    with pytest.raises(StateVersion, match=r"crawlkit 99\.0"):
+        dump(directory)
+    with pytest.raises(StateVersion):
+        repair(directory, 0.0)

@@ -35,6 +35,7 @@ def test_a_page_gives_all_its_facts() -> None:
         nofollow=(1,),
         retry_after="7",
         directives=("noindex",),
+        sketch=sketch_of(BREAK.join("Txb"), ""),
     )
 
 

@@ -38,6 +38,10 @@ class Model:
     doubled: set[str] = field(default_factory=set)
     sequence: int = 0
 
+    def tell(self, url: str, depth: int, hops: int) -> None:
+        before = self.told.get(url, (depth, hops))
+        self.told[url] = (min(depth, before[0]), min(hops, before[1]))
+
     def meet(self, url: str, depth: int, hops: int) -> None:
         known = self.urls.get(url)
         if known is None:

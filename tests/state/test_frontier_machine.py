@@ -2,11 +2,13 @@
 
 import copy
 import mmap
+import os
 import shutil
+from enum import Enum, auto
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from crawlkit.policy.edges import admitting_edges
 from crawlkit.state.codec import UrlState
@@ -19,6 +21,25 @@ HOSTS = ["a.test", "b.test"]
 URLS = [f"http://{host}/{n}" for host in HOSTS for n in range(6)]
 DEPTHS = st.integers(0, 6) | st.sampled_from([254, 255, 256, 300])
 HOPS = st.integers(0, 10)
+STEPS_BETWEEN_CRASHES = 8  # or nothing ever gets far
+
+Answer = float | tuple[str, ...] | str | None
+"""How a claim ends: to be tried again after seconds, a page with links, a redirect to a URL, given back."""
+ANSWERS: st.SearchStrategy[Answer] = st.one_of(
+    st.sampled_from([0.0, 0.5, 5.0, 1000.0]),
+    st.lists(st.sampled_from(URLS), max_size=3, unique=True).map(tuple),
+    st.sampled_from(URLS),
+    st.none(),
+)
+
+
+class Crash(Enum):
+    """What a kill leaves behind."""
+
+    NOTHING_LOST = auto()
+    BATCH_WRITTEN = auto()  # of the checkpoint in the making, if there is one
+    FILTER_LOST = auto()
+    BITS_LOST = auto()
 
 
 class FrontierMachine(RuleBasedStateMachine):
@@ -31,17 +52,18 @@ class FrontierMachine(RuleBasedStateMachine):
         self.directory = scratch_directory() / "x.crawl"
         self.state = begin_crawl(self.directory)
         self.time_s = NOW
+        self.steps = 0
         self.model, self.saved = Model(), Model()
         self.frozen: tuple[Checkpoint, Model] | None = None
         self.claims: dict[str, str] = {}
 
     # URLs are met ------------------------------------------------------------------------------------------------------------
 
-    @rule(url=st.sampled_from(URLS), depth=DEPTHS, hops=HOPS)
-    def told(self, url: str, depth: int, hops: int) -> None:
-        before = self.model.told.get(url, (depth, hops))
-        self.model.told[url] = (min(depth, before[0]), min(hops, before[1]))
-        self.meet(url, depth, hops)
+    @rule(met=st.lists(st.tuples(st.sampled_from(URLS), DEPTHS, HOPS), min_size=2, max_size=6, unique_by=lambda way: way[0]))
+    def told(self, met: list[tuple[str, int, int]]) -> None:
+        for url, depth, hops in met:
+            self.model.tell(url, depth, hops)
+            self.meet(url, depth, hops)
 
     def meet(self, url: str, depth: int, hops: int) -> None:
         host = host_of(self.state, url)
@@ -65,35 +87,48 @@ class FrontierMachine(RuleBasedStateMachine):
         """What a wrong "no" of the filter leads to."""
         if self.model.urls:
             url = data.draw(st.sampled_from(sorted(self.model.urls)))
-            before = self.model.told.get(url, (depth, hops))
-            self.model.told[url] = (min(depth, before[0]), min(hops, before[1]))
+            self.model.tell(url, depth, hops)
             self.add(url, depth, hops)
 
     # Claims ------------------------------------------------------------------------------------------------------------------
 
-    @rule(host=st.sampled_from(HOSTS))
-    def claim(self, host: str) -> None:
+    @rule(work=st.lists(st.tuples(st.sampled_from(HOSTS), ANSWERS), min_size=2, max_size=6), answer_at_once=st.booleans())
+    def claim_and_answer(self, work: list[tuple[str, Answer]], answer_at_once: bool) -> None:
+        for host, answer in work:
+            self.claim(host)
+            if answer_at_once and self.claims:
+                self.answer(next(reversed(self.claims)), answer)
+
+    def claim(self, host: str) -> str | None:
         expected = self.model.claimable(host, self.claims)
         row = claim(self.state, self.state.hosts.get(host))
         if row is None:
             assert not expected
-            return
+            return None
         assert row.url in expected
         self.claims[row.url] = host
         if not any(host_name(url) == host for url in self.model.doubled):
             known = self.model.urls[row.url]
             assert row.url == expected[0]
             assert (row.depth, row.hops, row.attempts) == (known.depth, known.hops, known.attempts)
+        return row.url
 
     @precondition(lambda self: self.claims)
-    @rule(data=st.data(), links=st.lists(st.sampled_from(URLS), max_size=3, unique=True).map(tuple))
-    def settle_as_a_page(self, data: st.DataObject, links: tuple[str, ...]) -> None:
-        self.settle(data.draw(st.sampled_from(sorted(self.claims))), links, None)
+    @rule(answers=st.lists(ANSWERS, min_size=1, max_size=4))
+    def answer_those_claimed_first(self, answers: list[Answer]) -> None:
+        for url, answer in zip(list(self.claims), answers, strict=False):
+            self.answer(url, answer)
 
-    @precondition(lambda self: self.claims)
-    @rule(data=st.data(), leads_to=st.sampled_from(URLS))
-    def settle_as_a_redirect(self, data: st.DataObject, leads_to: str) -> None:
-        self.settle(data.draw(st.sampled_from(sorted(self.claims))), (), leads_to)
+    def answer(self, url: str, answer: Answer) -> None:
+        match answer:
+            case float():
+                self.postpone(url, answer)
+            case tuple():
+                self.settle(url, answer, None)
+            case str():
+                self.settle(url, (), answer)
+            case None:
+                self.release(url)
 
     def settle(self, url: str, links: tuple[str, ...], target: str | None) -> None:
         assert self.model.urls[url].state is not UrlState.SETTLED
@@ -103,10 +138,7 @@ class FrontierMachine(RuleBasedStateMachine):
         for edge in admitting_edges(record):
             self.meet(*edge)
 
-    @precondition(lambda self: self.claims)
-    @rule(data=st.data(), wait_s=st.sampled_from([0.0, 0.5, 5.0, 1000.0]))
-    def postpone(self, data: st.DataObject, wait_s: float) -> None:
-        url = data.draw(st.sampled_from(sorted(self.claims)))
+    def postpone(self, url: str, wait_s: float) -> None:
         host = host_of(self.state, url)
         known = self.model.urls[url]
         known.state, known.attempts, known.due_s = UrlState.TIMED, known.attempts + 1, self.time_s + wait_s
@@ -114,10 +146,7 @@ class FrontierMachine(RuleBasedStateMachine):
         host.in_flight -= 1
         del self.claims[url]
 
-    @precondition(lambda self: self.claims)
-    @rule(data=st.data())
-    def release(self, data: st.DataObject) -> None:
-        url = data.draw(st.sampled_from(sorted(self.claims)))
+    def release(self, url: str) -> None:
         host = host_of(self.state, url)
         self.state.frontier.release(url, host)
         host.in_flight -= 1
@@ -142,17 +171,11 @@ class FrontierMachine(RuleBasedStateMachine):
 
     # Memory ------------------------------------------------------------------------------------------------------------------
 
-    @rule(rows=st.integers(1, 4))
-    def share_windows(self, rows: int) -> None:
+    @rule(rows=st.integers(1, 4), most_hosts=st.integers(0, 2), keys=st.integers(0, 5))
+    def change_what_is_in_memory(self, rows: int, most_hosts: int, keys: int) -> None:
         self.state.frontier.window_rows = rows
-
-    @rule()
-    def let_go_of_idle_hosts(self) -> None:
-        self.state.hosts.trim(0)
-
-    @rule(limit=st.integers(1, 5))
-    def rebuild_the_filter(self, limit: int) -> None:
-        self.state.seen.rebuild(limit)
+        self.state.hosts.trim(most_hosts)
+        self.state.seen.rebuild(keys)
 
     # Checkpoints and crashes -------------------------------------------------------------------------------------------------
 
@@ -176,33 +199,20 @@ class FrontierMachine(RuleBasedStateMachine):
         self.state.checkpoint()
         self.saved = copy.deepcopy(self.model)
 
-    @rule()
-    def crash(self) -> None:
+    @precondition(lambda self: self.steps >= STEPS_BETWEEN_CRASHES)
+    @rule(how=st.sampled_from(Crash))
+    def crash(self, how: Crash) -> None:
+        if how is Crash.BATCH_WRITTEN and self.frozen is not None:
+            self.frozen[0].write()
+            self.saved = self.frozen[1]
         self.close()
-        self.state = reopen(self.directory)
-
-    @precondition(lambda self: self.frozen is not None)
-    @rule()
-    def crash_after_the_batch_was_written(self) -> None:
-        assert self.frozen is not None
-        self.frozen[0].write()
-        self.saved = self.frozen[1]
-        self.crash()
-
-    @rule()
-    def crash_and_lose_the_filter(self) -> None:
-        self.close()
-        (self.directory / BLOOM).unlink()
-        self.state = reopen(self.directory)
-        assert self.state.seen.rebuilding
-
-    @rule()
-    def crash_and_lose_the_filters_bits(self) -> None:
-        self.close()
-        with (self.directory / BLOOM).open("r+b") as file:
-            size = file.seek(0, 2) - mmap.ALLOCATIONGRANULARITY
-            file.seek(mmap.ALLOCATIONGRANULARITY)
-            file.write(bytes(size))
+        if how is Crash.FILTER_LOST:
+            (self.directory / BLOOM).unlink()
+        if how is Crash.BITS_LOST:
+            with (self.directory / BLOOM).open("r+b") as file:
+                size = file.seek(0, os.SEEK_END) - mmap.ALLOCATIONGRANULARITY
+                file.seek(mmap.ALLOCATIONGRANULARITY)
+                file.write(bytes(size))
         self.state = reopen(self.directory)
 
     def close(self) -> None:
@@ -210,7 +220,11 @@ class FrontierMachine(RuleBasedStateMachine):
         self.state.close()
         check_rows_on_disk(self.directory, self.saved)
         self.model = copy.deepcopy(self.saved)
-        self.claims, self.frozen = {}, None
+        self.claims, self.frozen, self.steps = {}, None, 0
+
+    @invariant()
+    def count_steps(self) -> None:
+        self.steps += 1
 
     # The end -----------------------------------------------------------------------------------------------------------------
 
@@ -230,15 +244,14 @@ class FrontierMachine(RuleBasedStateMachine):
         for url in list(self.claims):
             self.settle(url, (), None)
         while self.state.counters.queued or self.state.distances.pending:
-            before = self.state.counters.queued, self.state.distances.pending
+            before = self.state.counters.queued, len(self.model.urls)
             self.propagate(100)
-            for host in HOSTS:
-                while self.model.claimable(host, {}) or self.state.hosts.get(host).record.queued:
-                    self.claim(host)
-                    for url in list(self.claims):
-                        self.settle(url, (), None)
             self.promote(10_000.0)
-            assert before != (self.state.counters.queued, self.state.distances.pending)
+            for host in HOSTS:
+                while (url := self.claim(host)) is not None:
+                    self.settle(url, (), None)
+            after = self.state.counters.queued, len(self.model.urls)
+            assert before != after or self.state.distances.pending, "URLs wait that nobody can claim"
         state, counters = self.state, self.state.counters
         assert counters.seen == len(self.model.urls)
         for url, distances in self.model.distances().items():
@@ -253,4 +266,4 @@ class FrontierMachine(RuleBasedStateMachine):
 
 
 TestFrontier = FrontierMachine.TestCase
-TestFrontier.settings = settings(max_examples=60, stateful_step_count=40)
+TestFrontier.settings = settings(max_examples=120, stateful_step_count=60)

@@ -1,0 +1,87 @@
+"""The template budget: how many URLs of one shape may be added before their pages have shown that they say something new.
+
+Each template has credit, and each host some to spare. A new URL is paid from its template's credit, else from what the host
+can spare: a template may draw no more than `template_budget` of that, and never more than three times what it leaves for the
+others. A page whose text is new (`policy.novelty`) earns credit for its template, one for the host and one for the template
+whose page led to it; what leads no further (a redirect, a failure, what is not HTML) earns its price back.
+
+So templates that go on saying something new go on growing, listings live on what they list, and a calendar without end, a
+space of session ids or of filters runs dry.
+"""
+
+from crawlkit.model import Record
+from crawlkit.policy.novelty import MEMORY_BYTES, is_fresh, remember, template_of
+from crawlkit.policy.urls import host_of
+from crawlkit.state.templates import Account, Templates
+
+EARNED = 3
+"""What a fresh page earns for its template, which so may grow on if one page in three is fresh."""
+
+LEFT_SHARE = 3
+
+FEW_PAGES = 8
+"""Up to so many pages a template's are compared with those of all young templates of the host: traps make many shapes."""
+
+
+class Budget:
+    """Prices and earnings of the templates of one crawl. `most` is the most a template may draw, 0 for no limit."""
+
+    def __init__(self, templates: Templates, most: int) -> None:
+        self._templates = templates
+        self._most = most
+        self._start = most * (LEFT_SHARE + 1) // LEFT_SHARE
+
+    def pay(self, url: str) -> bool:
+        """Take the price of adding `url`; False if there is no credit for it."""
+        if not self._most:
+            return True
+        template = self._templates.get(template_of(url))
+        if template.credit:
+            template.credit -= 1
+        else:
+            host = self.host(url)
+            if template.drawn >= min(self._most, LEFT_SHARE * host.credit):
+                return False
+            template.drawn += 1
+            host.credit -= 1
+            self._templates.changed(host)
+        self._templates.changed(template)
+        return True
+
+    def earn(self, record: Record, sketch: tuple[int, ...] | None) -> bool:
+        """Settle what a record earns; `sketch` is None for what leads no further. Whether its text is new."""
+        if not self._most:
+            return False
+        template = self._templates.get(template_of(record.url))
+        fresh = sketch is not None and self._is_fresh(record.url, template, sketch)
+        if fresh:
+            self._add(self.host(record.url), 1)
+            if record.via is not None:
+                leader = self._templates.get(template_of(record.via))
+                if leader is not template:
+                    self._add(leader, 1)
+        self._add(template, EARNED if fresh else int(sketch is None))
+        return fresh
+
+    def _is_fresh(self, url: str, template: Account, sketch: tuple[int, ...]) -> bool:
+        template.pages += 1
+        host = self.host(url)
+        if host.memory is None:
+            host.memory = bytearray(MEMORY_BYTES)
+        if template.memory is None and template.pages > FEW_PAGES:
+            template.memory, template.before = bytearray(host.memory), host.before
+        known = host if template.memory is None else template
+        assert known.memory is not None
+        fresh = is_fresh(sketch, known.memory, known.before)
+        remember(sketch, known.memory)
+        known.before = sketch
+        self._templates.changed(known)
+        return fresh
+
+    def host(self, url: str) -> Account:
+        """Return what the host of `url` has to spare, and which of its pages wait."""
+        return self._templates.get(host_of(url), self._start)
+
+    def _add(self, account: Account, credit: int) -> None:
+        account.credit = min(self._start, account.credit + credit)
+        self._templates.changed(account)

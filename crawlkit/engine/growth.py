@@ -1,0 +1,122 @@
+"""What a settled page leads to is admitted, as far as the template budget goes; the rest is held, and refused in the end.
+
+Links that find no credit are not lost: their page is held, and walked again, the shallowest first, whenever enough fresh
+pages of the host have earned some, or its queue has run dry. Only when nothing else is left to do, and no held page leads to
+anything that can be paid, what they lead to is refused. That depends on the order of pages, so such a crawl says so.
+"""
+
+import itertools
+
+import msgspec
+
+from crawlkit.engine.admission import Admission
+from crawlkit.engine.budget import Budget
+from crawlkit.model import Facts, Fetched, OrderReason, Record, Refusal
+from crawlkit.policy.edges import admitting_edges
+from crawlkit.policy.urls import host_of
+from crawlkit.state.crawl import CrawlState
+from crawlkit.state.damage import damaged
+from crawlkit.state.templates import Account, HeldRow
+
+FRESH_PAGES_A_ROUND = 250
+"""Fresh pages of a host after which as many of its held pages are walked again: about one for one."""
+
+PAGES_A_STEP = 8
+
+
+class Growth:
+    """Judges pages and follows their links, on behalf of the coordinator."""
+
+    def __init__(self, state: CrawlState, admission: Admission, budget: Budget) -> None:
+        self._state = state
+        self._templates = state.templates
+        self._admission = admission
+        self._budget = budget
+        self._rounds: dict[bytes, int] = {}  # by the key of a host's account: held pages still to be walked
+        self._in_vain = 0  # pages walked since one led to anything, with nothing else to do
+
+    def settle(self, record: Record, fetched: Fetched | None) -> None:
+        """Take in what a record that settles says, then follow its links."""
+        self._templates.trim()
+        self._in_vain = 0
+        facts = None if fetched is None or not isinstance(fetched.answer, Facts) else fetched.answer
+        fresh = self._budget.earn(record, None if facts is None else facts.sketch)
+        self.follow(record)
+        host = self._budget.host(record.url)
+        if host.held:
+            host.drawn += fresh
+            if host.drawn >= FRESH_PAGES_A_ROUND or not self._state.hosts.get(host_of(record.url)).record.queued:
+                host.drawn = 0
+                self._rounds[host.key] = min(host.held, FRESH_PAGES_A_ROUND)
+            self._templates.changed(host)
+
+    def follow(self, record: Record, position: int = 0) -> None:
+        """Meet what a settled record leads to, from the `position`-th edge on; hold it if some of that cannot be paid."""
+        unpaid = None
+        for place, edge in enumerate(itertools.islice(admitting_edges(record), position, None), position):
+            if not self._admission.meet(edge, record.url) and unpaid is None:
+                unpaid = place
+        if unpaid is None:
+            return
+        if not record.held:
+            self._state.pages.put(msgspec.structs.replace(record, held=True))
+        host = self._budget.host(record.url)
+        self._state.counters.held += self._templates.hold(host, record.depth, HeldRow(record.url, unpaid))
+
+    # Held pages ------------------------------------------------------------------------------------------------------
+
+    def owes(self, in_flight: int) -> bool:
+        """Whether held pages are to be followed now, with so many jobs in flight."""
+        return bool(self._rounds) or self._nothing_else(in_flight)
+
+    def _nothing_else(self, in_flight: int) -> bool:
+        counters = self._state.counters
+        return in_flight == 0 and counters.queued == 0 and counters.held > 0
+
+    def work(self, in_flight: int) -> None:
+        """Follow some held pages: those whose turn it is, or any if there is nothing else to do."""
+        for _ in range(PAGES_A_STEP):
+            if self._rounds:
+                self._walk_one_of(next(iter(self._rounds)))
+            elif self._nothing_else(in_flight):
+                self._walk_any()
+            else:
+                return
+
+    def _walk_one_of(self, key: bytes) -> None:
+        host = self._templates.at(key)
+        left = self._rounds.pop(key) - 1
+        if host.held == 0:
+            return
+        if left:
+            self._rounds[key] = left
+        self._walk(host)
+
+    def _walk_any(self) -> None:
+        counters = self._state.counters
+        host = self._templates.holder()
+        if self._in_vain >= counters.held:
+            self._refuse(self._take(host))
+            return
+        self._walk(host)
+        self._in_vain = 0 if counters.queued else self._in_vain + 1
+
+    def _walk(self, host: Account) -> None:
+        record, position = self._take(host)
+        self.follow(record, position)
+
+    def _refuse(self, page: tuple[Record, int]) -> None:
+        record, position = page
+        counters = self._state.counters
+        for edge in itertools.islice(admitting_edges(record), position, None):
+            if not self._admission.meet(edge, record.url):
+                counters.refuse(Refusal.TRAP_TEMPLATE)
+                counters.depend(OrderReason.TRAP)
+
+    def _take(self, host: Account) -> tuple[Record, int]:
+        row = self._templates.release(host)
+        self._state.counters.held -= 1
+        record = self._state.pages.get(row.url)
+        if record is None:
+            raise damaged(f"the links of {row.url} wait, but it has no record", self._state.directory)
+        return record, row.position

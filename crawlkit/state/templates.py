@@ -1,0 +1,155 @@
+"""Templates: what is durable about URLs of one shape and about hosts as a whole, and the pages whose links wait for credit.
+
+What is counted for what is decided by the engine (`engine.budget`); here it is kept.
+"""
+
+from collections import OrderedDict
+
+import msgspec
+import zstandard
+
+from crawlkit.state import keys
+from crawlkit.state.damage import damaged
+from crawlkit.state.store import Store
+
+ACCOUNTS_IN_MEMORY = 4_096
+
+
+class AccountRecord(msgspec.Struct, array_like=True):
+    """What is durable about a template, or a host.
+
+    `memory` holds fingerprints of the shingles met on its pages, `before` the sketch of the last page (`policy.novelty`).
+    `drawn` is what a template took of what its host could spare; of a host, how many fresh pages it had since its held ones
+    were walked. `held` counts a host's pages whose links wait.
+    """
+
+    credit: int = 0
+    drawn: int = 0
+    pages: int = 0
+    held: int = 0
+    before: tuple[int, ...] = ()
+    memory: bytes = b""
+
+
+class HeldRow(msgspec.Struct, frozen=True, array_like=True):
+    """A page whose links wait, from the `position`-th edge on."""
+
+    url: str
+    position: int
+
+
+class Account:
+    """A template or a host in memory. Whoever changes it tells `Templates.changed`.
+
+    `cursor` is where its held pages are read on, so that no look-up passes over those that were taken.
+    """
+
+    __slots__ = ("before", "credit", "cursor", "dirty", "drawn", "held", "key", "memory", "pages")
+
+    def __init__(self, key: bytes, record: AccountRecord) -> None:
+        self.key = key
+        self.credit = record.credit
+        self.drawn = record.drawn
+        self.pages = record.pages
+        self.held = record.held
+        self.before = record.before
+        self.memory = bytearray(record.memory) if record.memory else None
+        self.cursor = b""
+        self.dirty = False
+
+    def record(self) -> AccountRecord:
+        """Return what is durable."""
+        return AccountRecord(self.credit, self.drawn, self.pages, self.held, self.before, bytes(self.memory or b""))
+
+
+class Templates:
+    """Look-ups and staged changes of accounts, of which a bounded number is in memory."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loaded: OrderedDict[bytes, Account] = OrderedDict()
+        self._dirty: dict[bytes, Account] = {}
+        self._cursor = keys.HELD
+        self._compress = zstandard.ZstdCompressor(level=1).compress
+        self._decompress = zstandard.ZstdDecompressor().decompress
+
+    def get(self, name: str, credit: int = 0) -> Account:
+        """Return the account of a template or a host, with `credit` if it is new."""
+        return self.at(keys.template_key(name), credit)
+
+    def at(self, key: bytes, credit: int = 0) -> Account:
+        """Return the account under `key`, with `credit` if it is new."""
+        account = self._loaded.get(key)
+        if account is None:
+            value = self._store.get(key)
+            record = AccountRecord(credit) if value is None else self._decode(value)
+            account = self._loaded[key] = Account(key, record)
+        return account
+
+    def changed(self, account: Account) -> None:
+        """Note that an account differs from what is staged."""
+        self._dirty[account.key] = account
+
+    def stage_changed(self) -> None:
+        """Stage all accounts that changed since the last call."""
+        for account in self._dirty.values():
+            self._stage(account)
+        self._dirty.clear()
+
+    def trim(self, most: int = ACCOUNTS_IN_MEMORY) -> None:
+        """Let go of accounts beyond `most`, those that were loaded longest ago. Only between steps, as for hosts."""
+        for _ in range(len(self._loaded) - most):
+            key, account = self._loaded.popitem(last=False)
+            if self._dirty.pop(key, None) is not None:
+                self._stage(account)
+
+    def _stage(self, account: Account) -> None:
+        self._store.stage(account.key, self._compress(msgspec.msgpack.encode(account.record())))
+
+    def _decode(self, value: bytes) -> AccountRecord:
+        try:
+            return msgspec.msgpack.decode(self._decompress(value), type=AccountRecord)
+        except (msgspec.DecodeError, zstandard.ZstdError, MemoryError) as error:  # MemoryError: a length that cannot be
+            raise damaged(f"what is stored of a template cannot be read: {error}") from error
+
+    # Held pages ------------------------------------------------------------------------------------------------------
+
+    def hold(self, host: Account, depth: int, row: HeldRow) -> bool:
+        """Let the links of a page wait, in the order of depth; False if they did already."""
+        key = keys.held_key(host.key, depth, row.url)
+        new = self._store.get(key) is None
+        host.held += new
+        self.changed(host)
+        self._store.stage(key, msgspec.msgpack.encode(row))
+        return new
+
+    def release(self, host: Account) -> HeldRow:
+        """Take out the next page of those that wait for a host; after the last one the first is next."""
+        prefix = keys.held_range(host.key)
+        for start in (host.cursor or prefix, prefix):
+            rows = self._store.scan(keys.HELD, start, 1)
+            if rows and rows[0][0].startswith(prefix):
+                key, value = rows[0]
+                host.cursor = key + b"\0"
+                host.held -= 1
+                self.changed(host)
+                self._store.unstage(key)
+                return decode_held(value)
+        raise damaged("pages should wait for the budget of a template, but there are none")
+
+    def holder(self) -> Account:
+        """Return the next host for which pages wait; after the last one the first is next."""
+        for start in (self._cursor, keys.HELD):
+            rows = self._store.scan(keys.HELD, start, 1)
+            if rows:
+                self._cursor = rows[0][0] + b"\0"
+                return self.at(keys.TEMPLATE + rows[0][0][1:9])
+        raise damaged("pages should wait for the budget of a template, but there are none")
+
+
+def decode_held(value: bytes) -> HeldRow:
+    """Return the row of `value`; StateDamaged if it is none."""
+    try:
+        return msgspec.msgpack.decode(value, type=HeldRow)
+    except msgspec.DecodeError as error:
+        raise damaged(f"a page that waits for a template's budget cannot be read: {error}") from error

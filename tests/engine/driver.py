@@ -1,0 +1,197 @@
+"""A coordinator driven by hand over a state in a directory, against a table of answers, under a clock that is told."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from crawlkit.config import Config, changed_config
+from crawlkit.engine.coordinator import Coordinator
+from crawlkit.engine.ending import Ending
+from crawlkit.model import Facts, Fetched, FetchFailure, Job, Reason, Record, Response
+from crawlkit.policy.scope import Scope
+from crawlkit.policy.urls import path_of
+from crawlkit.state.crawl import CrawlState
+from crawlkit.testing.clock import ManualClock
+
+Answer = Facts | Response | FetchFailure
+Web = Mapping[str, Answer | list[Answer]]
+
+A = "http://a.test"
+SEED = f"{A}/"
+SOON = 1e-6
+"""What a waiting driver oversleeps, so that sums of floats do not keep it a hair too early."""
+
+MOST_STEPS = 5_000
+
+GONE = Facts(404)
+NO_CONNECTION = FetchFailure(Reason.CONNECT, "refused")
+TIMED_OUT = FetchFailure(Reason.TIMEOUT, "10 s")
+
+
+def page(*links: str, nofollow: tuple[int, ...] = (), canonical: str | None = None) -> Facts:
+    return Facts(200, content_type="text/html", links=links, nofollow=nofollow, canonical=canonical)
+
+
+def moved(target: str) -> Facts:
+    return Facts(302, location=target)
+
+
+def file(*lines: str) -> Response:
+    """A robots.txt for everybody."""
+    return Response(200, (), "\n".join(["User-agent: *", *lines, ""]).encode())
+
+
+def answer(status: int, **headers: str) -> Response:
+    return Response(status, tuple((name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()), b"")
+
+
+class Driver:
+    """One crawl. Answers come from `web`: one for each URL, or a list of which the last is given for ever.
+
+    A robots.txt that the web does not have is answered 404, and so is a page.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        web: Web,
+        *,
+        seeds: Iterable[str] = (SEED,),
+        most_hosts: int = 8_192,
+        on_page: Callable[[Record], object] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.directory = directory
+        self.web = web
+        self.clock = ManualClock()
+        self.requests: list[tuple[float, str]] = []
+        """When each request started, seconds after the crawl began, and of what."""
+        self.on_page = on_page
+        self.config = Config(**{"retries": 0, **settings})
+        self._seeds = list(seeds)
+        self._most_hosts = most_hosts
+        self._began_s = self.clock.now()
+        self._started: dict[Job, float] = {}
+        self._asked: Counter[str] = Counter()
+        self.state = CrawlState.create(directory, self.config)
+        self._make_coordinator()
+        for number, url in enumerate(self._seeds):
+            self.state.add_seed(number, url)
+        self.coordinator.admit_seeds(self._seeds)
+        self.checkpoint()
+        self.state.seal()
+
+    def _make_coordinator(self) -> None:
+        scope = Scope.of(self._seeds, self.config)
+        now = self.clock.now()
+        self.coordinator = Coordinator(
+            self.state, self.config, scope, now, self.on_page, most_hosts=self._most_hosts
+        )
+
+    def __enter__(self) -> "Driver":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.state.close()
+
+    # Time ------------------------------------------------------------------------------------------------------------
+
+    def elapsed_s(self) -> float:
+        return self.clock.now() - self._began_s
+
+    # Steps -----------------------------------------------------------------------------------------------------------
+
+    def claim(self) -> Job | None:
+        job = self.coordinator.claim(self.clock.now())
+        if job is not None:
+            self._started[job] = self.clock.now()
+            self.requests.append((self.elapsed_s(), job.url))
+        return job
+
+    def claim_all(self) -> list[Job]:
+        """Claim until nothing is due."""
+        jobs = []
+        while (job := self.claim()) is not None:
+            jobs.append(job)
+        return jobs
+
+    def settle(self, job: Job, given: Answer | None = None) -> None:
+        """Settle a job now, with `given` or what the web answers."""
+        fetched = Fetched(job, self._started.pop(job), self.clock.now(), self._answer(job) if given is None else given)
+        self.coordinator.settle(fetched, self.clock.now())
+
+    def _answer(self, job: Job) -> Answer:
+        found = self.web.get(job.url)
+        if isinstance(found, list):
+            number = min(self._asked[job.url], len(found) - 1)
+            self._asked[job.url] += 1
+            return found[number]
+        if found is not None:
+            return found
+        return answer(404) if path_of(job.url) == "/robots.txt" else GONE
+
+    def next_job(self) -> Job:
+        """Wait, and do what is owed, until a job is claimed."""
+        for _ in range(MOST_STEPS):
+            job = self.claim()
+            if job is not None:
+                return job
+            self._wait()
+        raise AssertionError("nothing was claimed")
+
+    def _wait(self) -> None:
+        if self.coordinator.owes_work:
+            self.coordinator.work()
+            return
+        due = self.coordinator.next_time()
+        assert due is not None, "there is nothing to wait for"
+        self.clock.advance(max(0.0, due - self.clock.now()) + SOON)
+
+    def drain(self) -> Ending:
+        """Fetch one after the other, in no time each, until nothing is left; checkpoint the end."""
+        for _ in range(MOST_STEPS):
+            if self.coordinator.exhausted:
+                return self.end()
+            if self.coordinator.owes_work:
+                self.coordinator.work()
+            elif (job := self.claim()) is not None:
+                self.settle(job)
+            elif not self.coordinator.exhausted:
+                self._wait()
+        raise AssertionError("the crawl does not end")
+
+    def end(self, how: Ending | None = None) -> Ending:
+        how = self.coordinator.ending() if how is None else how
+        self.coordinator.end(how, self.clock.now()).write()
+        self.state.installed()
+        return how
+
+    def checkpoint(self) -> None:
+        self.coordinator.freeze(self.clock.now()).write()
+        self.state.installed()
+
+    def reopen(self, **changes: Any) -> None:
+        """Go on in a new run. Without `end` before, the last one was killed: what it did not checkpoint is lost."""
+        self.state.close()
+        self._started.clear()
+        self.state = CrawlState.open(self.directory)
+        self.config = changed_config(self.state.config(), changes)
+        self._make_coordinator()
+        if changes:
+            self.state.change_settings(self.config, changes)
+        self.checkpoint()
+
+    # What came of it -------------------------------------------------------------------------------------------------
+
+    def records(self) -> dict[str, Record]:
+        """The records on disk, as reported."""
+        return {record.url: record for record in self.state.pages.walk()}
+
+    def asked(self, url: str) -> int:
+        """How often a URL was requested."""
+        return sum(1 for _, requested in self.requests if requested == url)
+
+    def starts_s(self, url: str) -> list[float]:
+        """When each request of a URL started."""
+        return [at for at, requested in self.requests if requested == url]

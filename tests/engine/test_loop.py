@@ -1,0 +1,364 @@
+"""The loop under asyncio: stops, limits on what is in flight, checkpoints, and failures that must not be swallowed."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawlkit.config import Config
+from crawlkit.durable import TEMPORARY_SUFFIX
+from crawlkit.engine.coordinator import RESULTS_A_CHECKPOINT, Coordinator
+from crawlkit.engine.ending import Ending
+from crawlkit.engine.loop import Loop
+from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, go_on
+from crawlkit.errors import ExitStatus, StorageError
+from crawlkit.model import Record
+from crawlkit.state.crawl import CrawlState
+from crawlkit.state.layout import CHECKPOINT
+from crawlkit.testing.fakeweb import FakeWeb
+from crawlkit.testing.site import Reply, Site, page, redirect
+
+SEED = "http://a.test/"
+LONG_S = 3600.0
+"""Longer than any test: what is due only then must not be waited for."""
+
+
+def settings(**values: Any) -> Config:
+    return Config(**{"delay": 0, "host_concurrency": 64, "workers": 8, "robots": False, "retries": 0, **values})
+
+
+def star(leaves: int, *, delay_s: float = 0.0) -> Site:
+    """A page that links to `leaves` others, which answer after `delay_s`."""
+    paths = [f"/{number}" for number in range(leaves)]
+    body = page("leaf").body
+    leaf = Reply(200, (("content-type", "text/html"),), body, delay_s=delay_s)
+    return Site({"/": page("star", paths), **dict.fromkeys(paths, leaf)})
+
+
+def run(main: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """Run a crawl that has to end long before `LONG_S`."""
+    return asyncio.run(asyncio.wait_for(main, 60))
+
+
+def crawl(web: FakeWeb, directory: Path, config: Config, hooks: Hooks | None = None) -> Coroutine[Any, Any, Outcome]:
+    return begin([SEED], directory, config, hooks or Hooks(), Surroundings(transport=web))
+
+
+def resume(web: FakeWeb, directory: Path, **changes: object) -> Outcome:
+    return run(go_on(directory, changes, Hooks(), Surroundings(transport=web)))
+
+
+def records(directory: Path) -> dict[str, Record]:
+    with CrawlState.open(directory) as state:
+        return {record.url: record for record in state.pages.walk()}
+
+
+class Gate:
+    """What delayed answers of a fake web wait for; `on_turn` opens it, and acts, once `count` requests are in flight."""
+
+    def __init__(self, count: int, act: Callable[["Gate"], object] = lambda _: None) -> None:
+        self.opened = asyncio.Event()
+        self.loop: Loop | None = None
+        self._count = count
+        self._act = act
+
+    async def sleep(self, seconds: float) -> None:
+        await self.opened.wait()
+
+    def hooks(self) -> Hooks:
+        return Hooks(on_turn=self.on_turn, around=self.around)
+
+    @contextmanager
+    def around(self, loop: Loop) -> Iterator[None]:
+        self.loop = loop
+        yield
+
+    def on_turn(self, coordinator: Coordinator) -> None:
+        if coordinator.in_flight == self._count:
+            self._act(self)
+
+
+def stop_and_open(gate: Gate) -> None:
+    assert gate.loop is not None
+    gate.loop.stop(Ending.SIGTERM)
+    gate.loop.stop(Ending.SIGINT)  # the first one counts
+    gate.opened.set()
+
+
+# Stops ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_stop_starts_nothing_lets_what_is_in_flight_finish_and_checkpoints_it(tmp_path: Path) -> None:
+    gate = Gate(8, stop_and_open)
+    web = FakeWeb(star(40, delay_s=LONG_S), sleep=gate.sleep)
+    directory = tmp_path / "crawl"
+
+    outcome = run(crawl(web, directory, settings(), gate.hooks()))
+
+    assert outcome.how is Ending.SIGTERM
+    assert outcome.status is ExitStatus.SIGTERM
+    assert len(web.log) == 9
+    assert len(records(directory)) == 9
+
+    assert resume(web, directory).how is Ending.FINISHED
+    assert sorted(request.target for request in web.log) == sorted(["/", *(f"/{number}" for number in range(40))])
+
+
+def test_a_stop_while_every_host_waits_for_its_time_does_not_wait_for_it(tmp_path: Path) -> None:
+    gate = Gate(0, stop_and_open)
+    web = FakeWeb(star(3))
+
+    outcome = run(crawl(web, tmp_path / "crawl", settings(delay=LONG_S), gate.hooks()))
+
+    assert outcome.how is Ending.SIGTERM
+    assert len(web.log) == 1
+
+
+def test_cancellation_abandons_what_is_in_flight_keeps_what_had_settled_and_can_be_resumed(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    gate = Gate(8)
+    web = FakeWeb(star(20, delay_s=LONG_S), sleep=gate.sleep)
+
+    async def main() -> None:
+        full = asyncio.Event()
+        watching = Hooks(on_turn=lambda coordinator: coordinator.in_flight == 8 and full.set())
+        task = asyncio.ensure_future(crawl(web, directory, settings(), watching))
+        await full.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
+
+    with CrawlState.open(directory) as state:
+        assert state.runs[-1].how == Ending.CANCELLED
+        assert state.runs[-1].ended_s is not None
+    assert list(records(directory)) == [SEED]
+    assert resume(FakeWeb(star(20)), directory).counters.pages == 21
+
+
+# Limits ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [1, 5])
+def test_as_many_requests_as_workers_are_in_flight_and_no_more(tmp_path: Path, workers: int) -> None:
+    gate = Gate(workers, lambda it: it.opened.set())
+    web = FakeWeb(star(40, delay_s=LONG_S), sleep=gate.sleep)
+
+    outcome = run(crawl(web, tmp_path / "crawl", settings(workers=workers), gate.hooks()))
+
+    assert outcome.counters.pages == 41
+    assert web.log.in_flight_max == {"a.test": workers}
+
+
+def test_max_time_ends_the_run_though_the_next_host_is_due_much_later(tmp_path: Path) -> None:
+    web = FakeWeb(star(3))
+
+    outcome = run(crawl(web, tmp_path / "crawl", settings(delay=LONG_S, max_time=0.2)))
+
+    assert outcome.how is Ending.LIMIT_TIME
+    assert outcome.status is ExitStatus.DONE
+    assert outcome.counters.reasons == {"limit.time"}
+    assert outcome.counters.elapsed_s == pytest.approx(0.2, abs=5)
+
+
+def test_max_time_lets_what_is_in_flight_finish(tmp_path: Path) -> None:
+    opened = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        asyncio.get_running_loop().call_later(0.3, opened.set)
+        await opened.wait()
+
+    outcome = run(crawl(FakeWeb(star(20, delay_s=1), sleep=sleep), tmp_path / "crawl", settings(max_time=0.1)))
+
+    assert outcome.how is Ending.LIMIT_TIME
+    assert outcome.counters.pages == 9
+
+
+def test_a_limit_on_time_that_comes_with_the_end_is_no_limit(tmp_path: Path) -> None:
+    outcome = run(crawl(FakeWeb(star(3)), tmp_path / "crawl", settings(max_time=LONG_S)))
+
+    assert outcome.how is Ending.FINISHED
+    assert not outcome.counters.reasons
+
+
+def test_a_limit_on_time_spent_in_runs_before_makes_no_request(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    web = FakeWeb(star(3))
+    run(crawl(web, directory, settings(delay=LONG_S, max_time=0.1)))
+
+    assert resume(web, directory, delay=0).how is Ending.LIMIT_TIME
+    assert len(web.log) == 1
+
+    assert resume(web, directory, delay=0, max_time=None).how is Ending.FINISHED
+
+
+def test_a_raised_depth_limit_of_a_finished_crawl_is_told_and_fetched(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    web = FakeWeb(star(5))
+    assert run(crawl(web, directory, settings(max_depth=0))).how is Ending.FINISHED
+
+    assert resume(web, directory, max_depth=1).how is Ending.FINISHED
+
+    assert len(records(directory)) == 6
+
+
+# Checkpoints ----------------------------------------------------------------------------------------------------------
+
+
+def checkpoints(outcome: Outcome) -> int:
+    with CrawlState.open(outcome.directory) as state:
+        return state.runs[-1].checkpoints
+
+
+def test_a_checkpoint_is_made_every_interval(tmp_path: Path) -> None:
+    often = run(crawl(FakeWeb(star(300)), tmp_path / "often", settings(checkpoint_interval=0.001)))
+    seldom = run(crawl(FakeWeb(star(300)), tmp_path / "seldom", settings(checkpoint_interval=LONG_S)))
+
+    assert checkpoints(often) > 5
+    assert checkpoints(seldom) == 2  # of the seeds, and the last one
+
+
+def test_a_checkpoint_does_not_wait_for_its_interval_after_a_thousand_results(tmp_path: Path) -> None:
+    site = star(RESULTS_A_CHECKPOINT + 50)
+
+    outcome = run(crawl(FakeWeb(site), tmp_path / "crawl", settings(checkpoint_interval=LONG_S)))
+
+    assert checkpoints(outcome) == 3
+
+
+def test_what_has_settled_is_written_within_the_interval_though_nothing_else_happens(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    seen: list[int] = []
+    gate = Gate(1)
+
+    def look(coordinator: Coordinator) -> None:
+        if coordinator.state.counters.pages == 2 and not coordinator.state.changed:
+            seen.append(coordinator.state.batch)
+            gate.opened.set()
+
+    slow = Reply(200, (("content-type", "text/html"),), page("slow").body, delay_s=LONG_S)
+    web = FakeWeb(Site({"/": page("seed", ["/quick", "/slow"]), "/quick": page("quick"), "/slow": slow}), sleep=gate.sleep)
+
+    outcome = run(crawl(web, directory, settings(checkpoint_interval=0.01), Hooks(on_turn=look)))
+
+    assert outcome.counters.pages == 3
+    assert seen
+
+
+def test_on_turn_is_shown_the_coordinator_before_each_wait(tmp_path: Path) -> None:
+    gate = Gate(5, lambda it: it.opened.set())
+    shown: list[tuple[int, int]] = []
+
+    def look(coordinator: Coordinator) -> None:
+        shown.append((coordinator.in_flight, coordinator.state.counters.queued))
+        gate.on_turn(coordinator)
+
+    web = FakeWeb(star(5, delay_s=LONG_S), sleep=gate.sleep)
+    run(crawl(web, tmp_path / "crawl", settings(), Hooks(on_turn=look)))
+
+    assert (5, 5) in shown
+
+
+# Failures -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_storage_failure_of_the_writer_ends_the_run_and_nothing_more_is_written(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    in_the_way = directory / (CHECKPOINT + TEMPORARY_SUFFIX)
+    pages: list[int] = []
+
+    def fail(_: Record) -> None:
+        pages.append(0)
+        if len(pages) == 20:
+            in_the_way.mkdir()
+
+    web = FakeWeb(star(2000))
+    with pytest.raises(StorageError, match=CHECKPOINT):
+        run(crawl(web, directory, settings(checkpoint_interval=0.001), Hooks(on_page=fail)))
+    summary = json.loads((directory / CHECKPOINT).read_bytes().splitlines()[0])
+
+    in_the_way.rmdir()
+    with CrawlState.open(directory) as state:
+        assert state.batch <= summary["batch"] + 1
+        assert state.runs[-1].ended_s is None
+        assert state.counters.pages < 2001
+    assert resume(web, directory).how is Ending.FINISHED
+    assert len(records(directory)) == 2001
+
+
+def test_a_storage_failure_of_the_last_checkpoint_surfaces(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    web = FakeWeb(star(5))
+
+    def fail(_: Record) -> None:
+        (directory / (CHECKPOINT + TEMPORARY_SUFFIX)).mkdir(exist_ok=True)
+
+    with pytest.raises(StorageError, match=CHECKPOINT):
+        run(crawl(web, directory, settings(checkpoint_interval=LONG_S), Hooks(on_page=fail)))
+
+
+def test_a_bug_in_a_worker_surfaces_and_leaves_a_crawl_that_can_be_resumed(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+
+    def bug() -> Reply:
+        raise ZeroDivisionError("a bug")
+
+    web = FakeWeb(star(20) | {"/7": bug})
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        run(crawl(web, directory, settings()))
+
+    assert resume(FakeWeb(star(20)), directory).how is Ending.FINISHED
+    assert len(records(directory)) == 21
+
+
+def test_what_a_page_hook_raises_is_raised_after_a_last_checkpoint(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    told: list[str] = []
+
+    def hook(record: Record) -> None:
+        if len(told) == 3:
+            raise KeyError(record.url)
+        told.append(record.url)
+
+    web = FakeWeb(star(20))
+    with pytest.raises(KeyError) as raised:
+        run(crawl(web, directory, settings(workers=1, checkpoint_interval=LONG_S), Hooks(on_page=hook)))
+
+    assert list(records(directory)) == sorted(told)
+    with CrawlState.open(directory) as state:
+        assert state.runs[-1].how == Ending.HOOK
+    again: list[str] = []
+    outcome = run(go_on(directory, {}, Hooks(on_page=lambda it: again.append(it.url)), Surroundings(transport=web)))
+    assert outcome.how is Ending.FINISHED
+    assert raised.value.args[0] in again
+    assert sorted(told + again) == sorted(records(directory))
+
+
+def test_a_hook_that_raises_lets_the_others_in_flight_be_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    gate = Gate(8, lambda it: it.opened.set())
+
+    def hook(record: Record) -> None:
+        told.append(record.url)
+        if len(told) == 3:
+            raise RuntimeError("once")
+
+    web = FakeWeb(star(30, delay_s=LONG_S), sleep=gate.sleep)
+    with pytest.raises(RuntimeError, match="once"):
+        run(crawl(web, tmp_path / "crawl", settings(workers=8), Hooks(on_page=hook, on_turn=gate.on_turn)))
+
+    assert len(told) == len(set(told)) == len(web.log) == 9
+
+
+def test_a_redirect_loop_is_just_redirects(tmp_path: Path) -> None:
+    site = Site({"/": redirect("/a"), "/a": redirect("/b"), "/b": redirect("/a")})
+
+    outcome = run(crawl(FakeWeb(site), tmp_path / "crawl", settings()))
+
+    assert (outcome.how, outcome.counters.redirects) == (Ending.FINISHED, 3)

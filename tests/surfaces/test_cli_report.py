@@ -1,0 +1,167 @@
+"""`crawlkit report` and `crawlkit config`: data on standard output or in a file, all else on standard error."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawlkit.config import SETTINGS
+from crawlkit.testing.server import SiteServer
+from crawlkit.testing.site import Site, page, redirect, robots, status
+from tests.surfaces.conftest import Cli
+
+FAST = ("--delay", "0", "--host-concurrency", "8", "--retries", "0")
+FIELDS = [
+    *("url", "kind", "status", "depth", "content_type", "charset", "bytes", "truncated", "title", "digest", "links"),
+    *("redirect_to", "canonical", "duplicate_of", "fields", "reason", "detail"),
+]
+TIMING = ["message", "fetched_at", "elapsed_ms", "attempts", "via"]
+
+
+@pytest.fixture
+def server(cli: Cli) -> Iterator[SiteServer]:
+    """A site of one record of each kind, crawled into x.crawl."""
+    site = Site(
+        {
+            "/robots.txt": robots("User-agent: *\nDisallow: /secret\n"),
+            "/": page("Höme", ["/moved", "/gone", "/secret", "http://elsewhere.test/", "#top"], nofollow=["/no"]),
+            "/moved": redirect("/new", 301),
+            "/new": page("New", canonical="/"),
+            "/gone": status(410),
+        }
+    )
+    with SiteServer(site) as running:
+        assert cli("run", f"{running.url}/", "-d", "x.crawl", *FAST, "-q").status == 1
+        yield running
+
+
+def test_text_is_pages_on_standard_output_and_failures_on_standard_error(cli: Cli, server: SiteServer) -> None:
+    base = server.url
+    result = cli("report", "x.crawl")
+    assert result.status == 0
+    links = [f"{base}/moved", f"{base}/gone", f"{base}/secret", "http://elsewhere.test/", f"{base}/", f"{base}/no"]
+    home = "".join(f"  {link}\n" for link in links)
+    assert result.out == f"URL: {base}/\nLinks:\n{home}URL: {base}/new\nLinks:\n"
+    assert result.err == f"FAILED {base}/gone: http.client_error\n"
+
+
+@pytest.mark.parametrize(
+    ("only", "paths"),
+    [
+        ("pages", ["/", "/new"]),
+        ("redirects", ["/moved"]),
+        ("failures", ["/gone"]),
+        ("excluded", ["/secret"]),
+        ("all", ["/", "/gone", "/moved", "/new", "/secret"]),
+        (None, ["/", "/gone", "/moved", "/new", "/secret"]),
+    ],
+)
+def test_only_chooses_records(cli: Cli, server: SiteServer, only: str | None, paths: list[str]) -> None:
+    result = cli("report", "x.crawl", "--format", "jsonl", *([] if only is None else ["--only", only]))
+    assert (result.status, result.err) == (0, "")
+    assert [json.loads(line)["url"] for line in result.out.splitlines()] == [server.url + path for path in paths]
+
+
+def test_json_lines_have_the_fields_of_the_contract(cli: Cli, server: SiteServer) -> None:
+    base = server.url
+    found = [json.loads(line) for line in cli("report", "x.crawl", "--format", "jsonl").out.splitlines()]
+    assert all(list(line) == FIELDS for line in found)
+    home, gone, moved, new, secret = found
+    body = server.site.reply("", "/").body
+    assert (home["kind"], home["status"], home["depth"], home["title"]) == ("page", 200, 0, "Höme")
+    assert (home["content_type"], home["charset"], home["bytes"], home["truncated"]) == ("text/html", "utf-8", len(body), False)
+    assert home["digest"] == f"sha256:{hashlib.sha256(body).hexdigest()}"
+    assert (home["reason"], home["detail"], home["redirect_to"], home["fields"]) == (None, None, None, {})
+    assert (gone["kind"], gone["status"], gone["reason"]) == ("failure", 410, "http.client_error")
+    assert gone["detail"] == "The server answered with a status from 400 to 499."
+    assert (moved["kind"], moved["status"], moved["redirect_to"], moved["links"]) == ("redirect", 301, f"{base}/new", [])
+    assert (new["canonical"], new["depth"], new["links"]) == (f"{base}/", 1, [])
+    assert (secret["kind"], secret["status"], secret["reason"]) == ("excluded", None, "robots.disallow")
+
+
+def test_timing_comes_only_when_asked_for(cli: Cli, server: SiteServer) -> None:
+    lines = [json.loads(line) for line in cli("report", "x.crawl", "--format", "jsonl", "--with-timing").out.splitlines()]
+    assert all(list(line) == FIELDS + TIMING for line in lines)
+    assert lines[0]["via"] is None
+    assert lines[1]["via"] == f"{server.url}/"
+    assert lines[0]["fetched_at"] > 1_600_000_000
+    assert lines[4]["message"] == "line 2: Disallow: /secret"
+
+
+def test_a_file_gets_what_standard_output_would_and_a_sidecar(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
+    expected = cli("report", "x.crawl", "--format", "jsonl").out
+    (tmp_path / "report.jsonl").write_text("an older one")
+    result = cli("report", "x.crawl", "--format", "jsonl", "-o", "report.jsonl")
+    assert (result.status, result.out) == (0, "")
+    assert (tmp_path / "report.jsonl").read_text() == expected
+    meta: dict[str, Any] = json.loads((tmp_path / "report.jsonl.meta.json").read_text())
+    assert meta["counts"] == {"pages": 2, "redirects": 1, "failures": 1, "excluded": 1}
+    assert meta["sha256"] == hashlib.sha256(expected.encode()).hexdigest()
+    assert meta["settings_hash"].startswith("sha256:")
+    assert (meta["deterministic"], meta["reasons"]) == (True, [])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.jsonl", "report.jsonl.meta.json", "x.crawl"]
+
+
+def test_text_into_a_file_still_names_failures(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
+    result = cli("report", "x.crawl", "--output", "report.txt")
+    assert (result.status, result.out) == (0, "")
+    assert result.err == f"FAILED {server.url}/gone: http.client_error\n"
+    assert (tmp_path / "report.txt").read_text() == cli("report", "x.crawl").out
+
+
+def test_a_sidecar_says_what_made_the_report_depend_on_order(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
+    cli("run", f"{server.url}/", "-d", "y.crawl", *FAST, "--max-pages", "1", "-q")
+    cli("report", "y.crawl", "-o", "y.txt")
+    meta = json.loads((tmp_path / "y.txt.meta.json").read_text())
+    assert (meta["deterministic"], meta["reasons"]) == (False, ["limit.pages"])
+    server.site |= {"/gone": status(503)}
+    cli("run", f"{server.url}/", "-d", "z.crawl", *FAST, "-q")
+    cli("report", "z.crawl", "-o", "z.txt")
+    assert json.loads((tmp_path / "z.txt.meta.json").read_text())["reasons"] == ["failure.transient"]
+
+
+def test_the_settings_hash_tells_what_was_crawled_and_not_how(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
+    hashes = []
+    for number, options in enumerate([(), ("--workers", "2", "--timeout", "3s"), ("--max-depth", "7")]):
+        cli("run", f"{server.url}/", "-d", f"{number}.crawl", *FAST, *options, "-q")
+        cli("report", f"{number}.crawl", "-o", f"{number}.txt")
+        hashes.append(json.loads((tmp_path / f"{number}.txt.meta.json").read_text())["settings_hash"])
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_a_file_that_cannot_be_written_is_status_4_and_leaves_nothing(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
+    result = cli("report", "x.crawl", "-o", "missing/report.txt")
+    assert (result.status, result.out) == (4, "")
+    assert len(result.err.splitlines()) == 1
+    assert "missing/report.txt" in result.err
+    assert [path.name for path in tmp_path.iterdir()] == ["x.crawl"]
+
+
+def test_a_report_changes_nothing(cli: Cli, server: SiteServer) -> None:
+    before = cli("status", "x.crawl", "--json").out
+    assert cli("report", "x.crawl").out == cli("report", "x.crawl").out
+    assert cli("status", "x.crawl", "--json").out == before
+
+
+def test_settings_are_shown_with_where_they_come_from(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "crawlkit.toml").write_text("workers = 3\n")
+    monkeypatch.setenv("CRAWLKIT_DELAY", "250ms")
+    result = cli("config", "show", "--max-depth", "2")
+    assert (result.status, result.err) == (0, "")
+    rows = {line.split()[0]: line.split()[1:] for line in result.out.splitlines()}
+    assert set(rows) == {"KEY", *SETTINGS}
+    assert rows["workers"] == ["3", "crawlkit.toml"]
+    assert rows["delay"] == ["250ms", "CRAWLKIT_DELAY"]
+    assert rows["max_depth"] == ["2", "option", "--max-depth"]
+    assert rows["timeout"] == ["10s", "default"]
+    shown = json.loads(cli("config", "show", "--json").out)
+    assert shown["delay"] == {"value": 0.25, "source": "CRAWLKIT_DELAY"}
+
+
+def test_a_crawl_s_own_copy_of_its_settings_can_be_used_again(cli: Cli, server: SiteServer) -> None:
+    assert cli("config", "check", "x.crawl/config.toml").out == "ok\n"
+    assert cli("run", f"{server.url}/", "-d", "y.crawl", "-c", "x.crawl/config.toml", "-q").status == 1
+    assert cli("report", "y.crawl").out == cli("report", "x.crawl").out
