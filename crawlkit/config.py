@@ -101,7 +101,7 @@ class Config:
     )
     max_params: int = _setting(32, ValueKind.COUNT, Change.FIXED, "Most parameters of a query.", least=1)
     template_budget: int = _setting(
-        1000, ValueKind.COUNT, Change.FIXED, "Most URLs that pages without new text may add, by template; 0 for no limit."
+        1000, ValueKind.COUNT, Change.FIXED, "Most URLs of one shape before their pages say something new; 0 for no limit."
     )
     delay: float = _setting(1.0, ValueKind.DURATION, Change.FREE, "The gap between requests to one host.")
     host_concurrency: int = _setting(1, ValueKind.COUNT, Change.FREE, "Most requests in flight to one host.", least=1)
@@ -114,6 +114,9 @@ class Config:
     )
     checkpoint_interval: float = _setting(
         1.0, ValueKind.DURATION, Change.FREE, "How often what has settled is written, as one synced batch.", least=0.001
+    )
+    min_free_disk: int = _setting(
+        256 * KIB * KIB, ValueKind.SIZE, Change.FREE, "Stop in order when less than this is free for the crawl; 0 for never."
     )
     resolve: tuple[str, ...] = _setting(
         (), ValueKind.RESOLVES, Change.FIXED, "Connect to this address for host names that match."

@@ -14,8 +14,8 @@ from crawlkit.policy.novelty import MEMORY_BYTES, is_fresh, remember, template_o
 from crawlkit.policy.urls import host_of
 from crawlkit.state.templates import Account, Templates
 
-EARNED = 3
-"""What a fresh page earns for its template, which so may grow on if one page in three is fresh."""
+EARNED = 4
+"""What a fresh page earns for its template, which so may go on growing while one page in four is fresh."""
 
 LEFT_SHARE = 3
 

@@ -18,6 +18,7 @@ class Ending(StrEnum):
     SIGTERM = "sigterm"
     CANCELLED = "cancelled"
     HOOK = "hook"
+    LOW_SPACE = "low_space"
 
     @property
     def is_limit(self) -> bool:
@@ -46,6 +47,8 @@ def exit_status(how: Ending, counters: Counters) -> ExitStatus:
             return ExitStatus.SIGINT
         case Ending.SIGTERM:
             return ExitStatus.SIGTERM
+        case Ending.LOW_SPACE:
+            return ExitStatus.STORAGE
         case Ending.FINISHED | Ending.LIMIT_PAGES | Ending.LIMIT_HOST | Ending.LIMIT_TIME:
             failed = counters.failures > 0 or counters.pages == 0
             return ExitStatus.PAGES_FAILED if failed else ExitStatus.DONE

@@ -15,13 +15,18 @@ from crawlkit.engine.coordinator import Coordinator, PageHookError
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.steps import Situation, Step, next_step
 from crawlkit.engine.worker import Worker
+from crawlkit.errors import StorageError
 from crawlkit.model import Fetched, Job
 from crawlkit.state.crawl import Checkpoint
+from crawlkit.state.space import check_space
 
 MOST_UNWRITTEN = 4_000
 """Results that may settle while a checkpoint is being written, before no more fetches are started."""
 
 LONGEST_WAIT_S = 60.0
+
+_MOOT_AT_THE_END = (Ending.LIMIT_TIME, Ending.LOW_SPACE)
+"""Stops that mean nothing to a crawl with nothing left to do."""
 
 
 class Loop:
@@ -44,6 +49,7 @@ class Loop:
         self._stop: Ending | None = None
         self._nothing_due_until_s = 0.0
         self._hook_failure: BaseException | None = None
+        self._low_space: StorageError | None = None
         self._bug: BaseException | None = None
 
     def stop(self, how: Ending) -> None:
@@ -62,6 +68,8 @@ class Loop:
             await self._write_last(how)
             if self._hook_failure is not None:
                 raise self._hook_failure
+            if how is Ending.LOW_SPACE and self._low_space is not None:
+                raise self._low_space
             return how
         except asyncio.CancelledError:
             await self._abandon()
@@ -122,7 +130,7 @@ class Loop:
         )
 
     def _ending(self) -> Ending:
-        if self._stop is None or (self._stop is Ending.LIMIT_TIME and self._coordinator.exhausted):
+        if self._stop is None or (self._stop in _MOOT_AT_THE_END and self._coordinator.exhausted):
             return self._coordinator.ending()
         return self._stop
 
@@ -180,6 +188,11 @@ class Loop:
 
     def _begin_checkpoint(self, now: float) -> None:
         self._last_checkpoint_s = now
+        try:
+            check_space(self._coordinator.state.directory, self._config.min_free_disk)
+        except StorageError as error:  # this checkpoint and the last one go into what was kept free for them
+            self._low_space = error
+            self.stop(Ending.LOW_SPACE)
         self._writing = self._hand_over(self._coordinator.freeze(now))
 
     def _hand_over(self, checkpoint: Checkpoint) -> asyncio.Future[None]:

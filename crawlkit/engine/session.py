@@ -20,6 +20,7 @@ from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, parse_seed
 from crawlkit.state.counters import Counters
 from crawlkit.state.crawl import CrawlState
+from crawlkit.state.space import check_space
 
 SEEDS_A_BATCH = 10_000
 
@@ -81,6 +82,7 @@ async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Ho
     urls = read_seeds(seeds)
     scope = Scope.of(urls, config)
     rules = parse_resolves(config.resolve)
+    check_space(directory, config.min_free_disk)
     with CrawlState.create(directory, config) as state:
         if surroundings.transport is None:
             state.allow_private(await private_seed_addresses(urls, rules=rules))
@@ -100,6 +102,8 @@ async def go_on(directory: Path, changes: Mapping[str, object], hooks: Hooks, su
     """Resume the crawl in `directory`. ConfigError for settings that may not change, StateError and its kinds."""
     with CrawlState.open(directory) as state:
         config = changed_config(state.config(), changes)
+        if not state.counters.finished:
+            check_space(directory, config.min_free_disk)
         scope = Scope.of(list(state.seeds()), config)
         coordinator = Coordinator(state, config, scope, surroundings.clock.now(), hooks.on_page)
         if changes:

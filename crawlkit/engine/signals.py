@@ -28,7 +28,7 @@ class Stopper:
 
         def stop(how: Ending) -> None:
             loop.stop(how)  # now: what the loop is about to do must not start another fetch
-            running.call_soon_threadsafe(lambda: None)  # and it must not sleep on
+            running.call_soon_threadsafe(loop.stop, how)  # and once more from within, in case it was just going to sleep
 
         self._stop = stop
         if self._how is not None:

@@ -2,12 +2,14 @@
 
 1.  Is it a URL, and which one? `urls`
 2.  Is it in scope? `scope`
-3.  May we fetch it? `robots`
-4.  When may its host be asked? `politeness`
-5.  Is what came a page we read? `content_type`
-6.  In which encoding is it written? `charset`
-7.  What does it link to? `links`
-8.  What else does the answer say? `facts`
-9.  Shall we ask again? `retry`
-10. What follows from all this? `disposition`
+3.  Does it look like a trap? `traps`
+4.  May we fetch it? `robots`
+5.  When may its host be asked? `politeness`
+6.  Is what came a page we read? `content_type`
+7.  In which encoding is it written? `charset`
+8.  What does it link to? `links`
+9.  What else does the answer say? `facts`
+10. Is its text new to its like? `novelty`
+11. Shall we ask again? `retry`
+12. What follows from all this? `disposition`
 """

@@ -22,9 +22,8 @@ MOST_SHINGLES = 64
 MEMORY_BYTES = 4096
 """Size of a template's memory: one byte for each shingle that it can hold."""
 
-LEAST_NEW = 2
-"""A fresh page has at least so many new shingles, and one in `NEW_SHARE` of those beside the frame is new."""
 NEW_SHARE = 3
+"""Of a fresh page one shingle in so many of those beside the frame is new."""
 
 MOST_TEXT = 32_768
 """Characters of a page's text that are looked at."""
@@ -127,7 +126,7 @@ def is_fresh(sketch: Collection[int], memory: Sequence[int], before: Collection[
     frame = frozenset(before)
     own = [shingle for shingle in sketch if shingle not in frame]
     new = sum(memory[shingle % MEMORY_BYTES] != _fingerprint(shingle) for shingle in own)
-    return new >= LEAST_NEW and new * NEW_SHARE >= len(own)
+    return new > 0 and new * NEW_SHARE >= len(own)
 
 
 def remember(sketch: Collection[int], memory: bytearray) -> None:

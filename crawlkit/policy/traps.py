@@ -1,22 +1,19 @@
 """Recognise a trap by the URL alone: the rules that keep a report independent of order.
 
-Seeds are exempt: whoever writes one means it. A refused URL has no record; it is counted by its code. What each rule is
-against, and what honest URLs it costs:
+Seeds are exempt: whoever writes one means it. A refused URL has no record; it is counted by its code. What each rule stops,
+and which honest URLs it costs:
 
-    code                 refuses                                    stops                            costs
-    trap.length          more than `max_url_length` characters      whatever grows on each page      long search forms, data in URLs
-    trap.path_repeat     a segment, or a run of segments, more      a relative link without its      /0/0/0/0/ (digits as folders)
-                         than `max_path_repeats` times in a row;    slash; a page for every path
-                         a segment twice as often anywhere
-    trap.host_in_path    the host's own name as more than one       a link without its scheme        a site's page about itself, below
-                         segment                                                                     a page about itself
-    trap.param_repeat    a parameter with the same value more       links that append to the query   forms with more than 9 boxes of
-                         than `max_param_repeats` times; a name                                      one name ticked
-                         three times as often
-    trap.param_count     more than `max_params` parameters          a query that gains names         large forms sent as links
-    trap.escape          escaped four times over (%25252520);       links that are escaped again     addresses nested four deep
-                         an ampersand twice (amp;amp;, amp%3Bamp)   on each page
-                         or four backslashes
+    trap.length         More than `max_url_length` characters (2,048, which the sitemap protocol allows less than). Stops
+                        whatever grows on each page. Costs long search forms and data in queries.
+    trap.path_repeat    A segment, or a run of them, more than `max_path_repeats` (3) times in a row, or a segment more than
+                        twice that often anywhere. Stops relative links that lack their slash. Costs paths like /0/0/0/0/.
+    trap.host_in_path   The host's own name, or that with www, as more than one segment. Stops links that lack their scheme. Costs
+                        next to nothing.
+    trap.param_repeat   A parameter with the same value more than `max_param_repeats` (3) times, or a name more than three times
+                        that often. Stops links that append to the query. Costs forms with ten boxes of one name ticked.
+    trap.param_count    More than `max_params` (32) parameters. Stops queries that gain names. Costs large forms sent as links.
+    trap.escape         Escaped four times over (%25252520), an ampersand escaped twice (amp;amp;), or four backslashes. Stops
+                        links that are escaped again on each page. Costs addresses within addresses, four deep.
 
 The rule that depends on what was fetched before is `novelty` (`trap.template`).
 """
@@ -30,9 +27,9 @@ from crawlkit.config import Config
 from crawlkit.model import Refusal
 from crawlkit.policy.urls import host_of
 
-# A percent sign that was escaped three times more; an ampersand that was twice made an entity, whatever was escaped after
+# A percent sign that was escaped three times; an ampersand that was twice made an entity, whatever was escaped after
 # that; backslashes, which double when a string is quoted again.
-_ESCAPED_AGAIN = re.compile(r"%25252525|(?:amp(?:;|%(?:25)*3b)){2}|(?:\\|%(?:25)*5c){4}", re.I)
+_ESCAPED_AGAIN = re.compile(r"%252525|(?:amp(?:;|%(?:25)*3b)){2}|(?:\\|%(?:25)*5c){4}", re.I)
 
 _ANYWHERE = 2
 """How many times `max_path_repeats` a segment may stand in a path, not in a row. So whatever repeats in a row holds a
@@ -96,7 +93,7 @@ class Traps:
 
 def _own_name_again(host: str, segments: list[str]) -> bool:
     bare = host.removeprefix("www.")
-    return segments.count(bare) + segments.count(f"www.{bare}") > 1
+    return segments.count(bare) > 1 or segments.count(f"www.{bare}") > 1
 
 
 def _in_a_row(segments: list[str], first: str, times: int) -> bool:

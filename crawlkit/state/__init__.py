@@ -1,9 +1,10 @@
 """The only code that knows LevelDB, and the on-disk format (version 1).
 
 Modules, from the bottom: `keys` names rows, `codec` turns values into bytes, `store` is the database and its overlay, `bloom`
-and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins` and `counters` one kind of row each,
-`frontier` and `distances` what happens to URLs, `directory` and `checkpoint` the files beside the database, `crawl` the
-whole.
+and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins`, `templates` and `counters` one kind of row
+each, `frontier` and `distances` what happens to URLs, `layout`, `directory` and `checkpoint` the files beside the database,
+`logs` what LevelDB's own files must not have lost, `opening` and `reading` the way in, `crawl` the whole. `verify` (with
+`findings` and `tally`) checks all of it, `salvage` reads what is left of a damaged one, `damage` says so.
 
 Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack arrays unless said otherwise.
 
@@ -19,13 +20,16 @@ Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack 
     t       due, ms since the epoch (8), sequence (8)           row to be tried again then (`codec.QueueRow`)
     r       depth (4), URL's hash (16)                          URL whose edges are to be walked again (`codec.QueueRow`)
     o       origin's hash (16)                                  robots.txt of an origin, zstd (`origins.OriginRecord`)
+    x       name's hash (8)                                     account of a template or host, zstd (`templates.AccountRecord`)
+    w       hash of the host's name (8), depth (1), URL's hash  page some of whose links wait for credit (`templates.HeldRow`)
+            (10)
     p       the URL                                             depth (4), hops (1), record, zstd (`model.Record`)
 
 Host and URL ids are BLAKE2b of 8 and 10 bytes with a personal string each (`keys`). A host's back queue is the range `q` + host
 id, ordered by priority (the depth, at most 255), then sequence. Example: the seed `http://a.test/` of a new crawl is
 
-    s 1f.. (18 bytes)              [0, 0, 0, 00 0000000000000001]
-    q 1f.. (8) 00 0000000000000001 ["http://a.test/", "a.test", 0, 0, 0, 0.0, null]
+    s f9f4.. (18 bytes)            [0, 0, 0, 00 0000000000000001]
+    q f9f4.. (8) 00 0000000000000001 ["http://a.test/", "a.test", 0, 0, 0, 0.0, null]
 
 A checkpoint is one synced batch with all that settled since the last one: the record `p`, the removal of `q`, the entry `s`
 with state 2, the rows of URLs that are new, the host, the counters and the batch's number. Then `CHECKPOINT` is replaced.

@@ -6,11 +6,10 @@ from crawlkit.model import Kind, OrderReason, Refusal
 
 
 class Counters(msgspec.Struct):
-    """Sums over all runs. `queued` counts URLs that are not settled, `sequence` is the last number given to a row, `held`
-    pages whose links wait for their template's budget.
+    """Sums over all runs. `queued` counts URLs that are not settled, `sequence` is the last number given to a row.
 
-    `refused` counts by code the links that were not admitted, each time one is met; `reasons` are what made the report
-    depend on order or time.
+    `held` counts pages some of whose links wait for the template budget. `refused` counts by code the links that were not
+    admitted, each time one is met; `reasons` are what made the report depend on order or time.
     """
 
     sequence: int = 0

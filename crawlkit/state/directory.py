@@ -172,7 +172,8 @@ def _refuse_records(directory: Path) -> None:
 
 
 def _lost_manifest(directory: Path) -> StateDamaged:
-    return damaged(f"{directory} holds a crawl that made requests, but its {CRAWL} file is missing", directory)
+    what = f"{directory} holds a crawl that made requests, but its {CRAWL} file is missing: restore it from a copy"
+    return damaged(what, directory)
 
 
 def _refused(what: str, error: OSError) -> StateError | StorageError:

@@ -220,9 +220,18 @@ def _write_synced(db: Any, changes: dict[bytes, bytes | None]) -> None:
 
 
 def mend(path: Path) -> None:
-    """Let LevelDB make a database in place of every table and log block that is whole. StateDamaged if it cannot."""
+    """Make a database in place of every table block and log record whose checksum is right. StateDamaged if that fails.
+
+    LevelDB's repair does not look at the checksums of logs, so it sees the tables only; the logs are then read as on any
+    opening that is not paranoid: what is wrong in them is left out, up to the next block.
+    """
+    logs = list(path.glob("*.log"))
+    kept = [log.rename(log.with_suffix(".kept")) for log in logs]
     try:
         plyvel.repair_db(str(path), paranoid_checks=True, bloom_filter_bits=10, max_file_size=MAX_FILE_BYTES)
+        for file, log in zip(kept, logs, strict=True):
+            file.rename(log)
+        plyvel.DB(str(path), paranoid_checks=False, bloom_filter_bits=10, max_file_size=MAX_FILE_BYTES).close()
     except plyvel.Error as error:
         raise StateDamaged(f"LevelDB cannot repair the database in {path}: {_text(error)}") from error
 

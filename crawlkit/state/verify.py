@@ -127,6 +127,7 @@ class Verification:
             compare(Rule.CHECKPOINT, "counters", self._summary.counters, counters)
         if counters.finished:
             compare(Rule.FINISHED, "queued", 0, counters.queued)
+            compare(Rule.FINISHED, "held", 0, counters.held)
             compare(Rule.FINISHED, "raised depth limit still to be told", None, read_rescan(self._store))
 
     def _check_ledger(self) -> None:
@@ -165,6 +166,7 @@ class Verification:
         counters = read_counters(self._store)
         self.findings.compare(Rule.COUNTERS, "queued", counters.queued, checked["queued"] + checked["timed"])
         self.findings.compare(Rule.COUNTERS, "settled", counters.records, checked["records"])
+        self.findings.compare(Rule.COUNTERS, "held", counters.held, checked["held"])
         self.findings.compare(Rule.COUNTERS, "held", counters.held, checked["held"])
 
     # Seen and waiting ------------------------------------------------------------------------------------------------

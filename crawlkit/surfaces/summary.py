@@ -22,6 +22,7 @@ _HOW = {
     Ending.SIGTERM: "stopped by SIGTERM",
     Ending.CANCELLED: "stopped",
     Ending.HOOK: "stopped by an exception of the caller",
+    Ending.LOW_SPACE: "stopped: the disk has too little space left",
 }
 
 

@@ -13,7 +13,7 @@
  *     rename FROM TO
  *     unlink PATH
  *     mkdir PATH
- *     fail CLASS             an operation that was made to fail
+ *     fail CLASS PATH        an operation that was made to fail
  *
  * A rule is ACTION:CLASS:N: at the Nth operation of CLASS (create, write, truncate, sync, rename, unlink, mkdir, or any) below the
  * root, before it is done,
@@ -106,7 +106,7 @@ static void note(const char *format, ...)
 }
 
 /* Whether the operation is to fail: then errno says how. Dies if it is the one to die at. */
-static int struck(const char *class)
+static int struck(const char *class, const char *name)
 {
     if (strcmp(class_of_rule, "any") != 0 && strcmp(class_of_rule, class) != 0)
         return 0;
@@ -118,7 +118,7 @@ static int struck(const char *class)
         for (;;)
             pause();
     }
-    note("fail\t%s\n", class);
+    note("fail\t%s\t%s\n", class, name);
     errno = error_of_rule;
     return 1;
 }
@@ -128,7 +128,7 @@ static int open_noted(int (*real)(const char *, int, ...), const char *path, con
     struct stat found;
     pthread_mutex_lock(&turn);
     int new = (flags & O_CREAT) && lstat(path, &found) != 0;
-    int fd = new && struck("create") ? -1 : real(path, flags, mode);
+    int fd = new && struck("create", name) ? -1 : real(path, flags, mode);
     if (fd >= 0 && fd < MOST_FILES) {
         ours[fd] = 1;
         if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode)) {
@@ -178,7 +178,7 @@ int close(int fd)
     if (name == NULL)                                                         \
         return call;                                                          \
     pthread_mutex_lock(&turn);                                                \
-    type result = struck(class) ? (failed) : call;                            \
+    type result = struck(class, name) ? (failed) : call;                            \
     int error = errno;                                                        \
     struct stat found;                                                        \
     if (result != (type)(failed) && fstat(fd, &found) == 0) {                 \
@@ -222,7 +222,7 @@ int ftruncate64(int fd, off_t size) { return truncate_noted(REAL(int (*)(int, of
     if (name == NULL)                                      \
         return call;                                       \
     pthread_mutex_lock(&turn);                             \
-    int result = struck(class) ? -1 : call;                \
+    int result = struck(class, name) ? -1 : call;                \
     int error = errno;                                     \
     if (result == 0)                                       \
         noting;                                            \

@@ -43,7 +43,9 @@ _BLOOM_HEADER_BYTES = 64 * 1024
 def dump(records: Iterable[Record]) -> bytes:
     """Return records as one line each, without what depends on time or order."""
     return b"\n".join(
-        msgspec.json.encode(msgspec.structs.replace(r, fetched_at=None, elapsed_ms=None, attempts=0, via=None, message=None))
+        msgspec.json.encode(
+            msgspec.structs.replace(r, fetched_at=None, elapsed_ms=None, attempts=0, via=None, message=None, held=False)
+        )
         for r in records
     )
 

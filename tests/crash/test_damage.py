@@ -215,3 +215,13 @@ def test_a_wrong_format_number_is_damage_and_not_another_version(finished: Befor
         dump(directory)
     with pytest.raises(StateVersion):
         repair(directory, 0.0)
+
+
+def test_a_repair_believes_nothing_whose_checksum_is_wrong(killed: Before, tmp_path: Path) -> None:
+    for tenth in range(10):
+        directory = _damaged(killed, tmp_path / str(tenth))
+        log = _file(directory, "log")
+        data = bytearray(log.read_bytes())
+        data[len(data) * tenth // 10 + 50] ^= 4
+        log.write_bytes(data)
+        _check_repair(directory, killed)

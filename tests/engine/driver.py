@@ -85,9 +85,7 @@ class Driver:
     def _make_coordinator(self) -> None:
         scope = Scope.of(self._seeds, self.config)
         now = self.clock.now()
-        self.coordinator = Coordinator(
-            self.state, self.config, scope, now, self.on_page, most_hosts=self._most_hosts
-        )
+        self.coordinator = Coordinator(self.state, self.config, scope, now, self.on_page, most_hosts=self._most_hosts)
 
     def __enter__(self) -> "Driver":
         return self

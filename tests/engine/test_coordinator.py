@@ -1,5 +1,6 @@
 """The coordinator: limits, distances, retries, hosts and their gaps, what a run hands on to the next."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -141,7 +142,7 @@ def test_a_shorter_path_found_late_admits_what_the_depth_limit_had_kept_out(driv
 def test_lowered_distances_still_to_propagate_survive_a_kill(drive: Drive) -> None:
     chain = [f"{A}/{number}" for number in range(6)]
     web = {SEED: page(f"{A}/slow", chain[0]), f"{A}/slow": page(chain[4])}
-    web |= {url: page(after) for url, after in zip(chain, chain[1:], strict=False)}
+    web |= {url: page(after) for url, after in itertools.pairwise(chain)}
     crawl = drive(web, delay=0, host_concurrency=2, robots=False)
     crawl.settle(crawl.next_job())
     slow = crawl.next_job()
@@ -178,7 +179,7 @@ def test_a_link_that_is_too_deep_lowers_nothing_in_whatever_order_it_is_met(driv
 @pytest.mark.parametrize("limits", [(1, 2), (0, 3), (1, 2, None), (0, 1, 2, 3)])
 def test_a_raised_depth_limit_admits_just_what_it_had_kept_out(drive: Drive, limits: tuple[int | None, ...]) -> None:
     chain = [SEED, *(f"{A}/{number}" for number in range(5))]
-    web: Web = {url: page(after) for url, after in zip(chain, chain[1:], strict=False)}
+    web: Web = {url: page(after) for url, after in itertools.pairwise(chain)}
     crawl = drive(web, max_depth=limits[0], delay=0)
     assert crawl.drain() is Ending.FINISHED
 
@@ -193,7 +194,7 @@ def test_a_raised_depth_limit_admits_just_what_it_had_kept_out(drive: Drive, lim
 
 def test_depth_limits_raised_twice_before_the_first_was_told_both_count(drive: Drive) -> None:
     chain = [SEED, *(f"{A}/{number}" for number in range(5))]
-    web: Web = {url: page(after) for url, after in zip(chain, chain[1:], strict=False)}
+    web: Web = {url: page(after) for url, after in itertools.pairwise(chain)}
     crawl = drive(web, max_depth=1, delay=0)
     crawl.drain()
 
@@ -217,8 +218,11 @@ def test_links_that_are_too_deep_are_counted_and_have_no_record(drive: Drive) ->
 
 def test_a_redirect_at_ten_hops_fails_and_becomes_a_redirect_without_a_fetch_when_its_hops_fall(drive: Drive) -> None:
     chain = [f"{A}/r{number}" for number in range(12)]
-    web: Web = {SEED: page(chain[0], f"{A}/slow"), f"{A}/slow": page(chain[5])}
-    web |= {url: moved(after) for url, after in zip(chain, chain[1:], strict=False)}
+    web: Web = {
+        SEED: page(chain[0], f"{A}/slow"),
+        f"{A}/slow": page(chain[5]),
+        **{url: moved(after) for url, after in itertools.pairwise(chain)},
+    }
     crawl = drive(web, delay=0, host_concurrency=2, robots=False)
     crawl.settle(crawl.next_job())
     first, slow = crawl.claim_all()
@@ -466,7 +470,7 @@ def test_more_hosts_than_fit_into_memory_keep_their_gaps_and_their_work(drive: D
     assert len(crawl.requests) == len(crawl.records()) == 160
     for host in hosts:
         starts = [at for at, url in crawl.requests if url.startswith(f"{host}/")]
-        assert all(after - before >= 1 for before, after in zip(starts, starts[1:], strict=False))
+        assert all(after - before >= 1 for before, after in itertools.pairwise(starts))
 
 
 # The seen-set ---------------------------------------------------------------------------------------------------------
@@ -559,7 +563,12 @@ def test_a_page_whose_hook_raises_stays_queued_and_is_told_again(drive: Drive) -
 
 def test_the_hook_is_told_of_pages_only(drive: Drive) -> None:
     told: list[Record] = []
-    web = {SEED: page(f"{A}/r", f"{A}/gone", f"{A}/no"), f"{A}/r": moved(f"{A}/ok"), f"{A}/ok": page(), f"{A}/no": NO_CONNECTION}
+    web = {
+        SEED: page(f"{A}/r", f"{A}/gone", f"{A}/no"),
+        f"{A}/r": moved(f"{A}/ok"),
+        f"{A}/ok": page(),
+        f"{A}/no": NO_CONNECTION,
+    }
     crawl = drive(web, delay=0, on_page=told.append)
 
     crawl.drain()

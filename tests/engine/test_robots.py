@@ -1,5 +1,6 @@
 """robots.txt in a crawl: what its answers lead to, how long they hold, and whose manners its own requests keep."""
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -180,7 +181,9 @@ def test_an_origin_without_a_verdict_is_asked_again_after_an_hour(drive: Drive) 
 
 
 @pytest.mark.parametrize("crawl_delay_s", [7_200, 200_000])
-def test_a_gap_that_is_longer_than_a_verdict_holds_does_not_keep_pages_from_their_turn(drive: Drive, crawl_delay_s: int) -> None:
+def test_a_gap_that_is_longer_than_a_verdict_holds_does_not_keep_pages_from_their_turn(
+    drive: Drive, crawl_delay_s: int
+) -> None:
     web = {ROBOTS: file(f"Crawl-delay: {crawl_delay_s}"), SEED: page(f"{A}/1"), f"{A}/1": page()}
     crawl = drive(web)
 
@@ -256,7 +259,7 @@ def test_a_page_of_another_origin_waits_for_its_longer_crawl_delay(drive: Drive)
 def chain(hops: int) -> Web:
     """A robots.txt that is redirected `hops` times, from host to host, before it says something."""
     urls = [ROBOTS, *(f"http://r{number}.test/robots.txt" for number in range(1, hops + 1))]
-    web: Web = {url: answer(301, location=after) for url, after in zip(urls, urls[1:], strict=False)}
+    web: Web = {url: answer(301, location=after) for url, after in itertools.pairwise(urls)}
     return {**web, urls[-1]: file("Disallow: /no"), SEED: page(f"{A}/no")}
 
 
@@ -306,7 +309,7 @@ def test_a_redirected_robots_txt_is_charged_to_the_other_hosts_gap_too(drive: Dr
 
     to_b = [at for at, url in crawl.requests if url.startswith(B)]
     assert len(to_b) == 4
-    assert all(after - before >= 3 for before, after in zip(to_b, to_b[1:], strict=False))
+    assert all(after - before >= 3 for before, after in itertools.pairwise(to_b))
 
 
 def test_a_redirected_robots_txt_waits_for_a_free_slot_of_the_other_host(drive: Drive) -> None:

@@ -81,7 +81,7 @@ def test_a_request_too_soon_after_the_end_of_the_one_before_is_seen() -> None:
     flight = watch.start(job_for(url), config, 100.0, -1e9)
     watch.settled(flight, flight.landed_s)
 
-    with pytest.raises(SimulationError, match="too soon after the (start|end)"):
+    with pytest.raises(SimulationError, match=r"too soon after the (start|end)"):
         watch.start(job_for(url), config, flight.landed_s + 0.9, -1e9)
 
 

@@ -220,12 +220,12 @@ def test_a_seed_that_cannot_be_reached_is_a_failed_page(cli: Cli, server: SiteSe
 
 def test_a_limit_on_time_ends_the_run_and_resuming_makes_no_request(cli: Cli) -> None:
     with SiteServer(make_graph(50, 1).site()) as server:
-        result = cli("run", f"{server.url}/", "-d", "x.crawl", "--delay", "100ms", "--max-time", "300ms")
+        result = cli("run", f"{server.url}/", "-d", "x.crawl", "--no-robots", "--delay", "500ms", "--max-time", "2s")
         assert (result.status, result.out) == (0, "")
         assert "limit on time" in result.err
         assert "limit.time" in result.err
         made = len(server.log)
-        assert 1 < made < 6
+        assert 1 <= made <= 5
         again = cli("resume", "x.crawl")
         assert (again.status, len(server.log)) == (0, made)
         assert "resume with: crawlkit resume x.crawl" in again.err
