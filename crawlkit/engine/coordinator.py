@@ -245,7 +245,8 @@ class Coordinator:
             self.state.hosts.changed(each)
         match job:
             case RobotsJob():
-                hold_s = self._settle_robots(host, job, fetched, now)
+                host.robots_pending = False
+                hold_s = self._robots.settle(job, fetched, now)
                 for each in asked if hold_s else ():
                     each.record.hold_until_s = max(each.record.hold_until_s, now + hold_s)
             case PageJob():
@@ -256,15 +257,6 @@ class Coordinator:
         for each in asked:
             self._schedule.offer(each, now)
             self._schedule.unpark(each.record.name, now)
-
-    def _settle_robots(self, host: Host, job: RobotsJob, fetched: Fetched, now: float) -> float:
-        """Take in what came of a robots.txt; return for how many seconds who was asked for it is to be left alone."""
-        host.robots_pending = False
-        hold_s = self._robots.settle(job, fetched, now)
-        standing = self._robots.standing(job.origin, job.host, now)
-        if isinstance(standing, Standing):
-            self._note_crawl_delay(host, standing)
-        return hold_s
 
     def _settle_page(self, host: Host, job: PageJob, fetched: Fetched, now: float) -> None:
         answer = fetched.answer

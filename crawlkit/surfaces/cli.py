@@ -18,6 +18,7 @@ from crawlkit.surfaces.report_command import report_command
 from crawlkit.surfaces.run_command import resume_command, run_command
 from crawlkit.surfaces.status_command import status_command
 from crawlkit.surfaces.summary import say
+from crawlkit.surfaces.verify import verify_command
 
 _OUTPUT_FAILED = frozenset({errno.ENOSPC, errno.EIO, errno.EBADF, errno.EDQUOT, errno.EFBIG})
 
@@ -49,7 +50,7 @@ def cli(ctx: click.Context) -> None:
         ctx.exit(ExitStatus.USAGE)
 
 
-for command in (run_command, resume_command, report_command, status_command, config_group, demo_command):
+for command in (run_command, resume_command, report_command, status_command, verify_command, config_group, demo_command):
     cli.add_command(command)
 
 

@@ -236,7 +236,7 @@ def test_a_kill_while_a_crawl_is_made_leaves_a_crawl_or_nothing(
 ) -> None:
     server = small[1]
     expected = undisturbed(server, tmp_path / "whole.crawl")
-    for number in range(5):
+    for number in range(4):
         crawl = tmp_path / f"killed{number}.crawl"
         arguments = ["run", f"{server.url}/", "--dir", str(crawl), *FAST]
         with started(command(*arguments), tmp_path) as process:
@@ -263,7 +263,7 @@ def test_kills_while_a_crawl_is_being_resumed_lose_nothing(
     expected = undisturbed(server, tmp_path / "whole.crawl")
     crawl = tmp_path / "killed.crawl"
     assert kill_after(server, ["run", f"{server.url}/", "--dir", str(crawl), *FAST], 20, tmp_path)
-    for _ in range(5):
+    for _ in range(3):
         with started(command("resume", crawl), tmp_path) as process:
             wait_until(lambda: holder(crawl) == process.pid or process.poll() is not None)
             until_s = time.monotonic() + rng.uniform(0, 0.04)

@@ -95,6 +95,17 @@ def test_max_pages_per_host_is_exact_for_each_host_and_failures_give_back(drive:
     assert crawl.state.counters.pages == 8
 
 
+def test_claims_and_pages_of_a_host_together_stay_within_its_limit(drive: Drive) -> None:
+    crawl = drive(star(6, page()), max_pages_per_host=3, delay=0, host_concurrency=4, robots=False)
+    crawl.settle(crawl.next_job())
+
+    jobs = crawl.claim_all()
+
+    assert len(jobs) == 2
+    crawl.settle(jobs[0], GONE)
+    assert len(crawl.claim_all()) == 1
+
+
 def test_max_time_counts_the_runs_before_up_to_their_last_checkpoint(drive: Drive) -> None:
     crawl = drive(star(5), max_time=10.0)
     began_s = crawl.clock.now()

@@ -158,7 +158,7 @@ def test_as_many_requests_as_workers_are_in_flight_and_no_more(tmp_path: Path, w
 def test_max_time_ends_the_run_though_the_next_host_is_due_much_later(tmp_path: Path) -> None:
     web = FakeWeb(star(3))
 
-    outcome = run(crawl(web, tmp_path / "crawl", settings(delay=LONG_S, max_time=0.2)))
+    outcome = run(crawl(web, tmp_path / "crawl", settings(delay=LONG_S, max_time=0.2, checkpoint_interval=LONG_S)))
 
     assert outcome.how is Ending.LIMIT_TIME
     assert outcome.status is ExitStatus.DONE

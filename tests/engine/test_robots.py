@@ -304,6 +304,8 @@ def redirected_to_b() -> Web:
 
 def test_a_redirected_robots_txt_is_charged_to_the_other_hosts_gap_too(drive: Drive) -> None:
     crawl = drive(redirected_to_b(), seeds=[SEED, f"{B}/"], delay=3.0)
+    crawl.settle(crawl.next_job())
+    crawl.clock.advance(2)  # so that the redirected one is due at its own host before the other's gap is over
 
     crawl.drain()
 

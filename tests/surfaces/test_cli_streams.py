@@ -94,6 +94,7 @@ def test_seeds_are_read_from_standard_input(server: SiteServer, tmp_path: Path) 
     assert [record.url for record in report(tmp_path / "127.0.0.1.crawl")] == [f"{server.url}/p1", f"{server.url}/p2"]
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_and_only_there(tmp_path: Path) -> None:
     with SiteServer(make_graph(40, 4).site(delay_s=0.1)) as slow:
         main, terminal = pty.openpty()
@@ -113,6 +114,7 @@ def test_progress_is_shown_on_a_terminal_and_only_there(tmp_path: Path) -> None:
         assert "\x1b" not in plain.err
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_status_4_and_the_resume_goes_on_from_the_last_checkpoint(tmp_path: Path) -> None:
     rng = random.Random(1)
     outside = [[f"http://{rng.randbytes(20).hex()}.test/" for _ in range(200)] for _ in range(150)]
