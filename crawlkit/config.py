@@ -101,7 +101,7 @@ class Config:
     )
     max_params: int = _setting(32, ValueKind.COUNT, Change.FIXED, "Most parameters of a query.", least=1)
     template_budget: int = _setting(
-        1000, ValueKind.COUNT, Change.FIXED, "Most URLs of one shape before their pages say something new; 0 for no limit."
+        1250, ValueKind.COUNT, Change.FIXED, "Most URLs of one shape before their pages say something new; 0 for no limit."
     )
     delay: float = _setting(1.0, ValueKind.DURATION, Change.FREE, "The gap between requests to one host.")
     host_concurrency: int = _setting(1, ValueKind.COUNT, Change.FREE, "Most requests in flight to one host.", least=1)

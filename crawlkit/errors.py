@@ -9,6 +9,7 @@
     |  |- StateDamaged     3    what is on disk contradicts itself
     |  `- StateVersion     3    written by another version
     |- StorageError        4    disk full, I/O error: nothing more is written, resumable
+    |  `- TooManyOpenFiles 4    the process may not open another file or connection
     |- CrawlCancelled    130    stopped by a signal or by the caller, resumable
     `- PageFailed          1    one URL's failure, as a value
        `- PageTimedOut     1    it was the timeout (a TimeoutError too)
@@ -76,6 +77,10 @@ class StorageError(CrawlError):
     """Writing failed. Nothing more is written; a resume goes on from the last checkpoint."""
 
     exit_status = ExitStatus.STORAGE
+
+
+class TooManyOpenFiles(StorageError):
+    """The process may not open another file or connection: neither a page's failure nor a remote's doing."""
 
 
 class CrawlCancelled(CrawlError):

@@ -24,7 +24,8 @@ class Kind(StrEnum):
 class Reason(StrEnum):
     """Why a URL ended as failure or excluded. Stable: users filter by these."""
 
-    DNS = "net.dns"
+    DNS = "net.dns"  # the look-up failed, and may succeed later
+    NAME_NOT_FOUND = "net.name_not_found"
     CONNECT = "net.connect"
     TLS = "net.tls"
     RESET = "net.reset"
@@ -45,6 +46,7 @@ class Reason(StrEnum):
 SENTENCES: Mapping[Reason, str] = MappingProxyType(
     {
         Reason.DNS: "The host name could not be resolved.",
+        Reason.NAME_NOT_FOUND: "The host name does not exist.",
         Reason.CONNECT: "No connection could be made.",
         Reason.TLS: "The TLS handshake or the certificate failed.",
         Reason.RESET: "The connection broke before the answer was complete.",

@@ -9,6 +9,8 @@ So templates that go on saying something new go on growing, listings live on wha
 space of session ids or of filters runs dry.
 """
 
+from collections.abc import Iterable
+
 from crawlkit.model import Record
 from crawlkit.policy.novelty import MEMORY_BYTES, is_fresh, remember, template_of
 from crawlkit.policy.urls import host_of
@@ -63,6 +65,13 @@ class Budget:
         self._add(template, EARNED if fresh else int(sketch is None))
         return fresh
 
+    def grant(self, urls: Iterable[str]) -> None:
+        """Give the templates of `urls` the credit to add them all."""
+        for url in urls:
+            template = self._templates.get(template_of(url))
+            template.credit += 1
+            self._templates.changed(template)
+
     def _is_fresh(self, url: str, template: Account, sketch: tuple[int, ...]) -> bool:
         template.pages += 1
         host = self.host(url)
@@ -83,5 +92,5 @@ class Budget:
         return self._templates.get(host_of(url), self._start)
 
     def _add(self, account: Account, credit: int) -> None:
-        account.credit = min(self._start, account.credit + credit)
+        account.credit = max(account.credit, min(self._start, account.credit + credit))
         self._templates.changed(account)

@@ -3,6 +3,9 @@
 Links that find no credit are not lost: their page is held, and walked again, the shallowest first, whenever enough fresh
 pages of the host have earned some, or its queue has run dry. Only when nothing else is left to do, and no held page leads to
 anything that can be paid, what they lead to is refused. That depends on the order of pages, so such a crawl says so.
+
+Unless the space turns out to be finite. Pages of a site, however alike, lead to the same URLs over and over; those of a trap
+to ever new ones. So where each URL that waits is met on many of the held pages, they are all of it, and get their credit.
 """
 
 import itertools
@@ -23,6 +26,33 @@ FRESH_PAGES_A_ROUND = 250
 
 PAGES_A_STEP = 8
 
+MET_ON_PAGES = 8
+"""On how many held pages a waiting URL is met, on average, in a finite site. Measured at the end of the budget: session ids
+1, calendars 1 to 2, facets about as many as are set at once (2 to 4); 5,000 like pages with 60 links each 12."""
+
+MOST_SURVEYED = 50_000
+MOST_GRANTS = 3
+"""Grants a host may have: what looks finite more often than that is not."""
+
+
+class Survey:
+    """What the held pages of a host lead to without credit: how often, and the URLs, up to a bound."""
+
+    def __init__(self) -> None:
+        self.met = 0
+        self.urls: set[str] = set()
+
+    def note(self, url: str) -> None:
+        """Count a URL that is met once more."""
+        self.met += 1
+        if len(self.urls) <= MOST_SURVEYED:
+            self.urls.add(url)
+
+    @property
+    def finite(self) -> bool:
+        """Whether these URLs are met so often that there are hardly any others."""
+        return 0 < len(self.urls) <= MOST_SURVEYED and self.met >= MET_ON_PAGES * len(self.urls)
+
 
 class Growth:
     """Judges pages and follows their links, on behalf of the coordinator."""
@@ -34,6 +64,7 @@ class Growth:
         self._budget = budget
         self._rounds: dict[bytes, int] = {}  # by the key of a host's account: held pages still to be walked
         self._in_vain = 0  # pages walked since one led to anything, with nothing else to do
+        self._surveys: dict[bytes, Survey] = {}  # what those led to, by the key of a host's account
 
     def settle(self, record: Record, fetched: Fetched | None) -> None:
         """Take in what a record that settles says, then follow its links."""
@@ -52,16 +83,18 @@ class Growth:
 
     def follow(self, record: Record, position: int = 0) -> None:
         """Meet what a settled record leads to, from the `position`-th edge on; hold it if some of that cannot be paid."""
-        unpaid = None
-        for place, edge in enumerate(itertools.islice(admitting_edges(record), position, None), position):
-            if not self._admission.meet(edge, record.url) and unpaid is None:
-                unpaid = place
-        if unpaid is None:
+        edges = enumerate(itertools.islice(admitting_edges(record), position, None), position)
+        unpaid = [(place, edge.url) for place, edge in edges if not self._admission.meet(edge, record.url)]
+        if not unpaid:
             return
         if not record.held:
             self._state.pages.put(msgspec.structs.replace(record, held=True))
         host = self._budget.host(record.url)
-        self._state.counters.held += self._templates.hold(host, record.depth, HeldRow(record.url, unpaid))
+        survey = self._surveys.get(host.key)
+        if survey is not None:
+            for _, url in unpaid:
+                survey.note(url)
+        self._state.counters.held += self._templates.hold(host, record.depth, HeldRow(record.url, unpaid[0][0]))
 
     # Held pages ------------------------------------------------------------------------------------------------------
 
@@ -96,10 +129,25 @@ class Growth:
         counters = self._state.counters
         host = self._templates.holder()
         if self._in_vain >= counters.held:
-            self._refuse(self._take(host))
+            if not self._grant(host):
+                self._refuse(self._take(host))
             return
+        if self._in_vain == 0:
+            self._surveys.clear()
+        self._surveys.setdefault(host.key, Survey())
         self._walk(host)
         self._in_vain = 0 if counters.queued else self._in_vain + 1
+
+    def _grant(self, host: Account) -> bool:
+        """Give credit for all that the held pages of a host lead to, if that is finite; whether it was given."""
+        survey = self._surveys.pop(host.key, None)
+        if survey is None or not survey.finite or host.grants >= MOST_GRANTS:
+            return False
+        host.grants += 1
+        self._templates.changed(host)
+        self._budget.grant(survey.urls)
+        self._in_vain = 0
+        return True
 
     def _walk(self, host: Account) -> None:
         record, position = self._take(host)

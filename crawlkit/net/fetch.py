@@ -1,49 +1,53 @@
 """One URL to one answer, or to the reason why there is none.
 
-`Fetcher.fetch` never raises for what a remote did: that is a value. An exception out of it is a bug of ours, or a
-cancellation from outside. It follows no redirect, keeps no cookie, repeats nothing, and reads no further than the cap.
+`Fetcher.fetch` never raises for what a remote did: that is a value. An exception out of it is a bug of ours, a
+cancellation from outside, or TooManyOpenFiles: no page's fault, so no page's failure. It follows no redirect, keeps no
+cookie, repeats nothing, and reads no further than the cap.
 """
 
 import asyncio
 import socket
 import ssl
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
-import aiohttp
 import httpx
 
 from crawlkit.model import FetchFailure, Reason, Response
 from crawlkit.net.decode import ACCEPT_ENCODING, BodyDecoder
+from crawlkit.net.request import Get, Origin
 from crawlkit.net.resolver import AddressRefusedError
-from crawlkit.net.transport import DisconnectedError
 
+_KNOWN_SITES: Final = 1024
 _ACCEPT: Final = b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
-# The first row that an error, or one that it was raised from, is an instance of. httpx-aiohttp gives some of aiohttp's
-# errors a wrong httpx class (a lost connection becomes a connect timeout), so the originals come first.
+# The first row that an error, or one that it was raised from, is an instance of.
 _REASONS: Final[tuple[tuple[tuple[type[BaseException], ...], Reason], ...]] = (
     ((AddressRefusedError,), Reason.ADDRESS),
-    ((aiohttp.ClientConnectorDNSError, socket.gaierror), Reason.DNS),
-    ((aiohttp.ClientSSLError, ssl.SSLError), Reason.TLS),
-    ((aiohttp.ClientConnectorError,), Reason.CONNECT),
-    ((DisconnectedError, ConnectionError, aiohttp.ClientConnectionError), Reason.RESET),
-    ((aiohttp.ClientError, httpx.ProtocolError, httpx.DecodingError, httpx.InvalidURL), Reason.PROTOCOL),
+    ((socket.gaierror,), Reason.DNS),
+    ((ssl.SSLError,), Reason.TLS),
     ((httpx.TimeoutException,), Reason.TIMEOUT),
     ((httpx.ConnectError, httpx.ProxyError), Reason.CONNECT),
-    ((httpx.NetworkError,), Reason.RESET),
-    ((httpx.TransportError,), Reason.PROTOCOL),
+    ((httpx.ProtocolError, httpx.DecodingError, httpx.UnsupportedProtocol, httpx.InvalidURL), Reason.PROTOCOL),
 )
+_NO_SUCH_NAME: Final = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
-_REMOTE: Final = (httpx.TransportError, httpx.InvalidURL, aiohttp.ClientError, OSError)
+_REMOTE: Final = (httpx.TransportError, httpx.InvalidURL, OSError)
 
 
 def _failure(error: BaseException) -> FetchFailure:
+    return FetchFailure(_reason_of(error), str(error) or type(error).__name__)
+
+
+def _reason_of(error: BaseException) -> Reason:
     causes = tuple(_causes(error))
+    if any(isinstance(cause, socket.gaierror) and cause.errno in _NO_SUCH_NAME for cause in causes):
+        return Reason.NAME_NOT_FOUND
     for kinds, reason in _REASONS:
         if any(isinstance(cause, kinds) for cause in causes):
-            return FetchFailure(reason, str(error) or type(error).__name__)
-    return FetchFailure(Reason.RESET, str(error) or type(error).__name__)
+            return reason
+    return Reason.RESET
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -67,6 +71,7 @@ class Fetcher:
             (b"Accept", _ACCEPT),
             (b"Accept-Encoding", ACCEPT_ENCODING),
         )
+        self._site = lru_cache(_KNOWN_SITES)(self._new_site)
 
     async def fetch(self, url: str) -> Response | FetchFailure:
         """Return what GET on `url` (normal form) led to."""
@@ -80,19 +85,24 @@ class Fetcher:
         except _REMOTE as error:
             return _failure(error)
 
-    async def _get(self, url: str) -> Response | FetchFailure:
-        host = url.index("//") + 2
-        path = url.index("/", host)
+    def _new_site(self, prefix: str) -> tuple[Origin, httpx.Headers]:
+        """Return what all requests have in common whose URL begins with `prefix`, like `https://a.example:8443`."""
         # Host is given because httpx would decode the name, and raises for punycode that browsers accept.
-        headers = [(b"Host", url[host:path].encode()), *self._headers]
-        request = httpx.Request("GET", url, headers=headers, extensions={"target": url[path:].encode()})
-        response = await self._transport.handle_async_request(request)
-        try:
-            return await self._read(response)
-        finally:
-            await response.aclose()
+        host = (b"Host", prefix[prefix.index("//") + 2 :].encode())
+        return Origin.of(prefix), httpx.Headers([host, *self._headers])
 
-    async def _read(self, response: httpx.Response) -> Response | FetchFailure:
+    async def _get(self, url: str) -> Response | FetchFailure:
+        path = url.index("/", url.index("//") + 2)
+        origin, headers = self._site(url[:path])
+        response = await self._transport.handle_async_request(Get(url, origin, url[path:].encode(), headers))
+        stream = response.stream
+        assert isinstance(stream, httpx.AsyncByteStream)
+        try:
+            return await self._read(response, stream)
+        finally:
+            await stream.aclose()
+
+    async def _read(self, response: httpx.Response, stream: httpx.AsyncByteStream) -> Response | FetchFailure:
         status = response.status_code
         headers = tuple([(name.lower(), value) for name, value in response.headers.raw])
         if status < 200:
@@ -102,14 +112,12 @@ class Fetcher:
             # No other coding was asked for; where the body ends is anyone's guess (RFC 9112 section 6.1).
             return FetchFailure(Reason.PROTOCOL, f"transfer coding {b', '.join(transfer)!r}")
         body = BodyDecoder([value for name, value in headers if name == b"content-encoding"], self._max_body_bytes)
-        broken = not await self._collect(response, body)
+        broken = not await self._collect(stream, body)
         content, cut = body.finish()
         return Response(status, headers, content, broken or cut)
 
-    async def _collect(self, response: httpx.Response, body: BodyDecoder) -> bool:
+    async def _collect(self, stream: httpx.AsyncByteStream, body: BodyDecoder) -> bool:
         """Feed `body` until it or the answer ends; return False if the connection or the framing broke before."""
-        stream = response.stream
-        assert isinstance(stream, httpx.AsyncByteStream)
         try:
             async for chunk in stream:
                 if not body.feed(chunk):

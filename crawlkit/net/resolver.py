@@ -8,6 +8,7 @@ when the crawl was seeded.
 import asyncio
 import fnmatch
 import ipaddress
+import os
 import re
 import socket
 from collections import OrderedDict
@@ -15,18 +16,15 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Protocol
-from urllib.parse import urlsplit
 
 import httpx
-from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawlkit.errors import ConfigError
 from crawlkit.net.addresses import is_public
+from crawlkit.net.request import Origin
 
 _TTL_S: Final = 60.0  # getaddrinfo tells no TTL; a minute is what browsers assume
 _CACHED_HOSTS: Final = 4096
-DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_NUMERIC: Final = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
 class AddressRefusedError(httpx.ConnectError):
@@ -106,17 +104,26 @@ class SystemDns:
         self._threads = ThreadPoolExecutor(threads, "dns")
 
     async def look_up(self, host: str) -> tuple[str, ...]:
-        """Return the addresses of a name, in the system's order; raises socket.gaierror."""
+        """Return the addresses of a name, in the system's order; raises socket.gaierror, OSError if files run out."""
         _check_name(host)
-        # Bytes, because a str would pass through Python's "idna" codec, which raises for names that DNS could answer.
-        infos = await asyncio.get_running_loop().run_in_executor(
-            self._threads, socket.getaddrinfo, host.encode(), None, socket.AF_UNSPEC, socket.SOCK_STREAM
-        )
-        return tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in infos))
+        return await asyncio.get_running_loop().run_in_executor(self._threads, _ask_system, host)
 
     def close(self) -> None:
         """Give up the threads; a look-up under way ends on its own."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _ask_system(host: str) -> tuple[str, ...]:
+    try:
+        # Bytes, because a str would pass through Python's "idna" codec, which raises for names that DNS could answer.
+        infos = socket.getaddrinfo(host.encode(), None, socket.AF_UNSPEC, socket.SOCK_STREAM)
+    except OSError as error:
+        # Where no more files can be opened, the C library says of any name that it does not exist: that must not be believed.
+        os.close(os.open(os.devnull, os.O_RDONLY))
+        if isinstance(error, socket.gaierror):
+            raise
+        raise socket.gaierror(socket.EAI_SYSTEM, str(error)) from error
+    return tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in infos))
 
 
 def _check_name(host: str) -> None:
@@ -134,7 +141,11 @@ async def private_seed_addresses(
     Hosts without any, hosts that cannot be resolved, and names that `rules` lead elsewhere (they are not looked up) are not
     in it.
     """
-    hosts = {key: host for key, host in map(_host_of, seeds) if is_address_literal(host) or _rule_for(host, rules) is None}
+    hosts = {
+        host_port(host, port): host
+        for _, host, port in map(Origin.of, seeds)
+        if is_address_literal(host) or _rule_for(host, rules) is None
+    }
     source = dns or SystemDns(threads=32)
     try:
         found = await asyncio.gather(*(_private_addresses(host, source) for host in hosts.values()))
@@ -148,13 +159,6 @@ def _rule_for(host: str, rules: Sequence[Resolve]) -> Resolve | None:
     return next((rule for rule in rules if fnmatch.fnmatchcase(name, rule.glob)), None)
 
 
-def _host_of(url: str) -> tuple[str, str]:
-    """Return `host:port` and the host, without brackets."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    return host_port(host, DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port), host
-
-
 async def _private_addresses(host: str, dns: Dns) -> tuple[str, ...]:
     try:
         addresses = (host,) if is_address_literal(host) else await dns.look_up(host)
@@ -163,8 +167,8 @@ async def _private_addresses(host: str, dns: Dns) -> tuple[str, ...]:
     return tuple(address for address in addresses if not is_public(address))
 
 
-class GuardedResolver(AbstractResolver):
-    """aiohttp's resolver: rules first, then a look-up, cached for a minute, then the guard.
+class GuardedResolver:
+    """Where to connect: rules first, then a look-up, remembered for a minute, then the guard.
 
     `allowed` is what `private_seed_addresses` returned when the crawl was seeded.
     """
@@ -181,31 +185,29 @@ class GuardedResolver(AbstractResolver):
         self._dns = dns or SystemDns()
         self._cache: OrderedDict[str, tuple[float, tuple[str, ...]]] = OrderedDict()
 
-    def may_connect(self, address: str, host: str, port: int) -> bool:
-        """Return whether `host:port` may be reached at `address`."""
-        return is_public(address) or address in self._allowed.get(host_port(host, port), ())
+    async def addresses(self, host: str, port: int) -> list[tuple[str, int]]:
+        """Return the addresses and ports to connect to for `host:port` (without brackets), best first, at least one.
 
-    def check_literal(self, host: str, port: int) -> None:
-        """Raise AddressRefusedError if the host of a URL is an address and a private one; names pass.
-
-        aiohttp asks no resolver for those. No rule matches them either: rules are for names.
+        A host that is an address is itself: rules are for names. Raises socket.gaierror or AddressRefusedError.
         """
-        if is_address_literal(host) and not self.may_connect(host, host, port):
-            raise AddressRefusedError(f"{host} is a private address")
-
-    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
-        """Return where to connect for `host:port`; raises socket.gaierror or AddressRefusedError."""
+        if is_address_literal(host):
+            if not self._may_connect(host, host, port):
+                raise AddressRefusedError(f"{host} is a private address")
+            return [(host, port)]
         _check_name(host)
         rule = _rule_for(host, self._rules)
         if rule is not None:
-            return [_result(host, rule.address, rule.port or port)]
-        addresses = await self._addresses(host)
-        allowed = [address for address in addresses if self.may_connect(address, host, port)]
+            return [(rule.address, rule.port or port)]
+        found = await self._look_up(host)
+        allowed = [(address, port) for address in found if self._may_connect(address, host, port)]
         if not allowed:
-            raise AddressRefusedError(f"{host} resolves to {', '.join(addresses)}: private")
-        return [_result(host, address, port) for address in allowed]
+            raise AddressRefusedError(f"{host} resolves to {', '.join(found)}: private")
+        return allowed
 
-    async def _addresses(self, host: str) -> tuple[str, ...]:
+    def _may_connect(self, address: str, host: str, port: int) -> bool:
+        return is_public(address) or address in self._allowed.get(host_port(host, port), ())
+
+    async def _look_up(self, host: str) -> tuple[str, ...]:
         now_s = asyncio.get_running_loop().time()
         cached = self._cache.get(host)
         if cached is not None and cached[0] > now_s:
@@ -217,11 +219,6 @@ class GuardedResolver(AbstractResolver):
             self._cache.popitem(last=False)
         return addresses
 
-    async def close(self) -> None:
-        """Close the look-up."""
+    def close(self) -> None:
+        """Give up what look-ups need."""
         self._dns.close()
-
-
-def _result(host: str, address: str, port: int) -> ResolveResult:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    return {"hostname": host, "host": address, "port": port, "family": family, "proto": 0, "flags": _NUMERIC}

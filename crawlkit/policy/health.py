@@ -48,7 +48,7 @@ class Change:
     pause_s: float = 0.0
 
 
-_NO_CONTACT = frozenset({Reason.DNS, Reason.CONNECT, Reason.TLS, Reason.RESET, Reason.TIMEOUT})
+_NO_CONTACT = frozenset({Reason.DNS, Reason.NAME_NOT_FOUND, Reason.CONNECT, Reason.TLS, Reason.RESET, Reason.TIMEOUT})
 
 
 def signal_of(status: int | None, reason: Reason | None) -> Signal:

@@ -35,7 +35,8 @@ _STAYS = RetryRule(may_pass=False)
 
 RULES: Mapping[Reason, RetryRule] = MappingProxyType(
     {
-        Reason.DNS: _MAY_PASS,  # a name that does not exist is not told apart from a resolver that did not answer
+        Reason.DNS: _MAY_PASS,
+        Reason.NAME_NOT_FOUND: _STAYS,
         Reason.CONNECT: _MAY_PASS,
         Reason.RESET: _MAY_PASS,
         Reason.TIMEOUT: _MAY_PASS,

@@ -3,8 +3,9 @@
 Modules, from the bottom: `keys` names rows, `codec` turns values into bytes, `store` is the database and its overlay, `bloom`
 and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins`, `templates` and `counters` one kind of row
 each, `frontier` and `distances` what happens to URLs, `layout`, `directory` and `checkpoint` the files beside the database,
-`logs` what LevelDB's own files must not have lost, `opening` and `reading` the way in, `crawl` the whole. `verify` (with
-`findings` and `tally`) checks all of it, `salvage` reads what is left of a damaged one, `damage` says so.
+`logs` what LevelDB's own files must not have lost, `space` what is left of the disk, `opening` and `reading` the way in,
+`crawl` the whole. `verify` (with `findings` and `tally`) checks all of it, `salvage` reads what is left of a damaged one,
+`damage` says so.
 
 Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack arrays unless said otherwise.
 

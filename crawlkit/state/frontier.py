@@ -216,7 +216,7 @@ class Frontier:
                 continue
             tail = keys.queued_tail(entry.depth, keys.sequence_of(entry.tail))
             self._seen.put(row.url, host.id, SeenEntry(UrlState.QUEUED, entry.depth, entry.hops, tail))
-            self._queue(host, tail, msgspec.structs.replace(row, depth=entry.depth, hops=entry.hops))
+            self._queue(host, tail, row)
             hosts.append(host)
         return hosts
 

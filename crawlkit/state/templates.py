@@ -20,7 +20,7 @@ class AccountRecord(msgspec.Struct, array_like=True):
 
     `memory` holds fingerprints of the shingles met on its pages, `before` the sketch of the last page (`policy.novelty`).
     `drawn` is what a template took of what its host could spare; of a host, how many fresh pages it had since its held ones
-    were walked. `held` counts a host's pages whose links wait.
+    were walked. `held` counts a host's pages whose links wait, `grants` how often it was found to be finite after all.
     """
 
     credit: int = 0
@@ -29,6 +29,7 @@ class AccountRecord(msgspec.Struct, array_like=True):
     held: int = 0
     before: tuple[int, ...] = ()
     memory: bytes = b""
+    grants: int = 0
 
 
 class HeldRow(msgspec.Struct, frozen=True, array_like=True):
@@ -44,7 +45,7 @@ class Account:
     `cursor` is where its held pages are read on, so that no look-up passes over those that were taken.
     """
 
-    __slots__ = ("before", "credit", "cursor", "dirty", "drawn", "held", "key", "memory", "pages")
+    __slots__ = ("before", "credit", "cursor", "dirty", "drawn", "grants", "held", "key", "memory", "pages")
 
     def __init__(self, key: bytes, record: AccountRecord) -> None:
         self.key = key
@@ -52,6 +53,7 @@ class Account:
         self.drawn = record.drawn
         self.pages = record.pages
         self.held = record.held
+        self.grants = record.grants
         self.before = record.before
         self.memory = bytearray(record.memory) if record.memory else None
         self.cursor = b""
@@ -59,7 +61,8 @@ class Account:
 
     def record(self) -> AccountRecord:
         """Return what is durable."""
-        return AccountRecord(self.credit, self.drawn, self.pages, self.held, self.before, bytes(self.memory or b""))
+        memory = bytes(self.memory or b"")
+        return AccountRecord(self.credit, self.drawn, self.pages, self.held, self.before, memory, self.grants)
 
 
 class Templates:

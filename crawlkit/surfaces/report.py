@@ -76,8 +76,7 @@ class ReportCounts:
 
 @dataclass(frozen=True, slots=True)
 class ReportMeta:
-    """What the sidecar says of the crawl; `reasons` are all that made the report depend on order or time; `runs`
-    is the ledger."""
+    """What the sidecar says of the crawl: what made the report depend on order or time, and the ledger of runs."""
 
     settings_hash: str
     reasons: tuple[OrderReason, ...] = ()

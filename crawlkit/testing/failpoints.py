@@ -4,8 +4,8 @@
 
 runs crawlkit's command line with wrappers around the functions where the boundaries lie; the product itself knows nothing of
 them. `kill` is SIGKILL at the boundary. `eio` and `enospc` make the next step that writes, syncs or names something fail so,
-once: tried again it would succeed, so that an attempt is seen. Any such step after it, in the same thread, ends the process with
-`WROTE_ON` (a checkpoint that is being written when the filter cannot grow may well be finished).
+once: tried again it would succeed, so that an attempt is seen. Any such step after it, in the same thread, ends the process
+with `WROTE_ON` (a checkpoint that is being written when the filter cannot grow may well be finished).
 """
 
 import errno
@@ -205,9 +205,7 @@ def _nothing(*_: object) -> None:
     pass
 
 
-def _wrap(
-    owner: object, name: str, *, before: Callable[..., None] = _nothing, after: Callable[..., None] = _nothing
-) -> None:
+def _wrap(owner: object, name: str, *, before: Callable[..., None] = _nothing, after: Callable[..., None] = _nothing) -> None:
     """Replace a function wherever crawlkit knows it: in its class or module, and where it was imported by name."""
     original = getattr(owner, name)
 

@@ -12,7 +12,6 @@ import ctypes
 import gc
 import os
 import resource
-import runpy
 import select
 import signal
 import subprocess
@@ -68,7 +67,7 @@ class Nursery:
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONASYNCIODEBUG"}
         if self._preload is not None:
             environment["LD_PRELOAD"] = str(self._preload)
-        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed by __exit__)
+        self._output: IO[bytes] = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "crawlkit.testing.forks", str(self._output.fileno())],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[self._output.fileno()], env=environment,

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from crawlkit.errors import ExitStatus
 from crawlkit.state.reading import open_crawl_for_reading
 from crawlkit.testing.forks import Ended, Faults, Nursery
@@ -24,9 +26,16 @@ SMALL_BLOOM = {"crawlkit.state.bloom.FIRST_CAPACITY": 8}
 @contextmanager
 def scratch() -> Iterator[Path]:
     """Give a directory in memory where there is one: hundreds of crawls sync thousands of times, and none needs a real disk."""
-    memory = Path("/dev/shm")  # noqa: S108
+    memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as place:
         yield Path(place)
+
+
+def need_compiler() -> None:
+    """Skip the test where there is no gcc, except in CI, which installs it."""
+    if shutil.which("gcc") is None:
+        assert not os.environ.get("CI"), "CI has to have gcc"
+        pytest.skip("no gcc here to compile the shim that records system calls and makes them fail")
 
 
 def small_graph(pages: int = 40) -> Graph:

@@ -1,4 +1,4 @@
-"""A disk that is full, that fails, or that has little space left: the crawl ends with status 4, and then is finished elsewhere."""
+"""A disk that is full, that fails, or that has little space left: the crawl ends with status 4, and is then finished."""
 
 import errno
 import random
@@ -16,7 +16,7 @@ from crawlkit.testing.forks import Ended, Faults, Nursery
 from crawlkit.testing.powerloss import Recorder, compile_shim
 from crawlkit.testing.server import SiteServer
 from crawlkit.testing.site import Site, page
-from tests.crash.crawls import OPTIONS, SMALL_BLOOM, Crawls, assert_ended_as_storage_failed, scratch, small_graph
+from tests.crash.crawls import OPTIONS, SMALL_BLOOM, Crawls, assert_ended_as_storage_failed, need_compiler, scratch, small_graph
 
 PAGES = 300
 LINKS_OUT = 90
@@ -142,8 +142,7 @@ def test_a_file_that_may_not_grow_is_a_disk_that_is_full(crawls: Crawls, kib: in
 
 @pytest.fixture(scope="module")
 def failing(crawls: Crawls) -> Iterator[Crawls]:
-    if shutil.which("gcc") is None:
-        pytest.skip("no gcc here to compile the shim that makes system calls fail")
+    need_compiler()
     with Nursery(preload=compile_shim(crawls.place)) as nursery, SiteServer(small_graph().site(delay_s=0.001)) as server:
         failing = Crawls(nursery, server, crawls.place)
         failing.crawl_undisturbed()

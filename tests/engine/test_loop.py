@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from crawlkit.errors import ExitStatus, StorageError
 from crawlkit.model import Record
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.layout import CHECKPOINT
+from crawlkit.testing.clock import ManualClock
 from crawlkit.testing.fakeweb import FakeWeb
 from crawlkit.testing.site import Reply, Site, page, redirect
 
@@ -28,7 +29,9 @@ LONG_S = 3600.0
 
 
 def settings(**values: Any) -> Config:
-    return Config(**{"delay": 0, "host_concurrency": 64, "workers": 8, "robots": False, "retries": 0, **values})
+    return Config(
+        **{"delay": 0, "host_concurrency": 64, "workers": 8, "timeout": LONG_S, "robots": False, "retries": 0, **values}
+    )
 
 
 def star(leaves: int, *, delay_s: float = 0.0) -> Site:
@@ -155,25 +158,42 @@ def test_as_many_requests_as_workers_are_in_flight_and_no_more(tmp_path: Path, w
     assert web.log.in_flight_max == {"a.test": workers}
 
 
-def test_max_time_ends_the_run_though_the_next_host_is_due_much_later(tmp_path: Path) -> None:
-    web = FakeWeb(star(3))
+def spend_time(web: FakeWeb, directory: Path, **values: Any) -> Outcome:
+    """Crawl under a clock of which the second wait after the seed's page takes the `max_time` of 10 ms."""
+    clock = ManualClock()
+    turns: list[Coordinator] = []
 
-    outcome = run(crawl(web, tmp_path / "crawl", settings(delay=LONG_S, max_time=0.2, checkpoint_interval=LONG_S)))
+    def look(coordinator: Coordinator) -> None:
+        if coordinator.state.counters.pages == 1:
+            turns.append(coordinator)
+            clock.advance(0.01 if len(turns) == 2 else 0.0)  # the first may end at once, by the page's task
+
+    config = settings(max_time=0.01, checkpoint_interval=LONG_S, **values)
+    return run(begin([SEED], directory, config, Hooks(on_turn=look), Surroundings(web, clock)))
+
+
+def test_max_time_ends_the_run_though_the_next_host_is_due_much_later(tmp_path: Path) -> None:
+    outcome = spend_time(FakeWeb(star(3)), tmp_path / "crawl", delay=LONG_S)
 
     assert outcome.how is Ending.LIMIT_TIME
     assert outcome.status is ExitStatus.DONE
     assert outcome.counters.reasons == {"limit.time"}
-    assert outcome.counters.elapsed_s == pytest.approx(0.2, abs=5)
+    assert outcome.counters.elapsed_s == pytest.approx(0.01)
 
 
 def test_max_time_lets_what_is_in_flight_finish(tmp_path: Path) -> None:
-    opened = asyncio.Event()
+    clock = ManualClock()
+    turns: list[float] = []
 
-    async def sleep(seconds: float) -> None:
-        asyncio.get_running_loop().call_later(0.3, opened.set)
-        await opened.wait()
+    def act(gate: Gate) -> None:
+        turns.append(clock.advance(0.01))
+        if len(turns) > 2:  # turns after the limit was reached
+            gate.opened.set()
 
-    outcome = run(crawl(FakeWeb(star(20, delay_s=1), sleep=sleep), tmp_path / "crawl", settings(max_time=0.1)))
+    gate = Gate(8, act)
+    web = FakeWeb(star(20, delay_s=LONG_S), sleep=gate.sleep)
+    config = settings(max_time=0.01, checkpoint_interval=0.001)
+    outcome = run(begin([SEED], tmp_path / "crawl", config, gate.hooks(), Surroundings(web, clock)))
 
     assert outcome.how is Ending.LIMIT_TIME
     assert outcome.counters.pages == 9
@@ -189,7 +209,7 @@ def test_a_limit_on_time_that_comes_with_the_end_is_no_limit(tmp_path: Path) -> 
 def test_a_limit_on_time_spent_in_runs_before_makes_no_request(tmp_path: Path) -> None:
     directory = tmp_path / "crawl"
     web = FakeWeb(star(3))
-    run(crawl(web, directory, settings(delay=LONG_S, max_time=0.1)))
+    spend_time(web, directory, delay=LONG_S)
 
     assert resume(web, directory, delay=0).how is Ending.LIMIT_TIME
     assert len(web.log) == 1
@@ -233,7 +253,7 @@ def test_what_has_settled_is_written_within_the_interval_though_nothing_else_hap
     slow = Reply(200, (("content-type", "text/html"),), page("slow").body, delay_s=LONG_S)
     web = FakeWeb(Site({"/": page("seed", ["/quick", "/slow"]), "/quick": page("quick"), "/slow": slow}), sleep=gate.sleep)
 
-    outcome = run(crawl(web, tmp_path / "crawl", settings(checkpoint_interval=0.01), Hooks(on_turn=look)))
+    outcome = run(crawl(web, tmp_path / "crawl", settings(checkpoint_interval=0.3), Hooks(on_turn=look)))
 
     assert outcome.counters.pages == 3
 
@@ -262,8 +282,9 @@ def test_a_storage_failure_of_the_writer_ends_the_run_and_nothing_more_is_writte
 
     def fail(_: Record) -> None:
         pages.append(0)
-        if len(pages) == 20:
-            in_the_way.mkdir()
+        if len(pages) >= 20:
+            with suppress(FileExistsError):  # the writer is at it
+                in_the_way.mkdir()
 
     web = FakeWeb(star(300))
     with pytest.raises(StorageError, match=CHECKPOINT):

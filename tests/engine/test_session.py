@@ -1,6 +1,7 @@
 """Runs of a crawl from their making or opening to their end: what is refused, what is frozen, what a resume does."""
 
 import asyncio
+import json
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, default
 from crawlkit.errors import ConfigError, ExitStatus, StateError, StateExists, UsageError
 from crawlkit.model import Kind, Reason, Record
 from crawlkit.state.crawl import CrawlState
+from crawlkit.state.layout import CHECKPOINT
 from crawlkit.testing.fakeweb import FakeWeb
 from crawlkit.testing.server import SiteServer
-from crawlkit.testing.site import Site, page, redirect, robots, status
+from crawlkit.testing.site import Reply, Site, page, redirect, robots, status
 
 SITE = Site(
     {
@@ -146,6 +148,22 @@ def test_a_crawl_whose_limit_is_still_reached_makes_no_request(tmp_path: Path) -
     assert not outcome.counters.finished
 
     assert resume(web, tmp_path / "crawl", max_pages=3).counters.pages == 3
+
+
+def test_a_run_is_in_the_ledger_on_disk_before_it_makes_a_request(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    on_disk: list[tuple[int, float | None]] = []
+
+    def look() -> Reply:
+        runs = json.loads((directory / CHECKPOINT).read_bytes().splitlines()[0])["runs"]
+        on_disk.append((len(runs), runs[-1]["ended_s"]))
+        return page("looked")
+
+    web = FakeWeb(Site({"/": page("Home", ["/look"]), "/look": look}))
+    start(web, directory, max_pages=1)
+    resume(web, directory, max_pages=None)
+
+    assert on_disk == [(2, None)]
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,10 @@ def crawl(answer: Answer, directory: Path, *seeds: str, **values: Any) -> Crawle
     surroundings = Surroundings(transport=web)
     outcome = asyncio.run(begin(seeds or [f"{HOST}/"], directory, config, Hooks(), surroundings))
     assert outcome.how is Ending.FINISHED
-    assert verify(directory, Thoroughness.FULL).sound
+    assert verify(directory, Thoroughness.FULL).whole
     with CrawlState.open(directory) as state:
         records = {record.url: record for record in state.pages.walk()}
-    return Crawled(outcome.counters, records, [entry.target for entry in web.log.entries])
+    return Crawled(outcome.counters, records, [request.target for request in web.log])
 
 
 def words(seed: object, count: int, vocabulary: int = 1000) -> str:
@@ -349,11 +349,11 @@ def test_links_that_wait_survive_a_stop(tmp_path: Path) -> None:
     outcome = asyncio.run(begin([f"{HOST}/"], directory, config, Hooks(), surroundings))
     assert outcome.counters.held == 1
     for limit in (1500, None):
-        assert verify(directory, Thoroughness.FULL).sound
+        assert verify(directory, Thoroughness.FULL).whole
         outcome = asyncio.run(go_on(directory, {"max_pages": limit}, Hooks(), surroundings))
     assert outcome.how is Ending.FINISHED
     assert outcome.counters.pages == 3_001
-    assert len(web.log.entries) == 3_001
+    assert len(web.log) == 3_001
     assert outcome.counters.held == 0
 
 

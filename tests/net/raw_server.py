@@ -83,7 +83,7 @@ class RawServer:
 async def raw_server(scripts: Sequence[Script | bytes], *, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
     """Serve the scripts in order, one a request, the last one for all that follow."""
     raw = RawServer(scripts=[s if isinstance(s, Script) else Script((s,)) for s in scripts])
-    server = await asyncio.start_server(raw.serve, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(raw.serve, "127.0.0.1", 0, ssl=tls, limit=1 << 20)
     raw.port = server.sockets[0].getsockname()[1]
     try:
         yield raw

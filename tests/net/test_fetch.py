@@ -2,8 +2,11 @@
 
 import asyncio
 import gzip
+import re
+import socket
 import time
-from collections.abc import AsyncIterator
+import tracemalloc
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from ssl import PROTOCOL_TLS_CLIENT, PROTOCOL_TLS_SERVER, SSLContext
 
@@ -22,6 +25,8 @@ from tests.net.raw_server import End, Script, raw_server
 MIB = 1 << 20
 TLS = Path(__file__).parent / "tls"  # self-signed by one key that is used nowhere else; `expired` ended in 2020
 PAGE = b"<a href=/x>x</a>" * 100
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+BOTH_LOOPS = pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
 
 
 def head(*lines: bytes, status: bytes = b"200 OK") -> bytes:
@@ -160,6 +165,16 @@ def test_a_connection_that_breaks_before_the_head_is_complete_is_a_reset(parts: 
         head(b"Transfer-Encoding: gzip") + b"x",
         head(b"Transfer-Encoding: chunked", b"Transfer-Encoding: chunked") + b"0\r\n\r\n",
         head(b"Content-Length: 2", b"Content-Length: 3") + b"abc",
+        head(b"Content-Length: 3", b"Content-Length: 3") + b"abc",
+        head(b"Content-Length: 3, 3") + b"abc",
+        ok(b"", b"X: a\0b"),
+        b"HTTP/0.9 200 OK\r\n\r\n" + PAGE,
+        b"HTTP/2.0 200 OK\r\n\r\n" + PAGE,
+        b"RTSP/1.1 200 OK\r\n\r\n" + PAGE,
+        b"\r\n" + ok(PAGE),
+        head(status=b"100 Continue") + b"\r\n" + ok(PAGE),
+        head(status=b"100 Continue") * 100 + ok(PAGE),
+        head(b" folded: first"),
     ],
 )
 def test_an_answer_that_is_not_http_is_a_protocol_failure(raw: bytes) -> None:
@@ -183,12 +198,12 @@ def test_a_port_without_a_listener_is_a_connect_failure() -> None:
 @pytest.mark.parametrize(
     "host", ["a123456789012345678901234567890123456789012345678901234567890123.example", "a..example", "x" * 300]
 )
-def test_a_name_that_cannot_be_resolved_is_a_dns_failure(host: str) -> None:
+def test_a_name_that_cannot_exist_is_not_found(host: str) -> None:
     async def fetch() -> Response | FetchFailure:
         async with open_fetcher(GuardedResolver()) as fetcher:
             return await fetcher.fetch(f"https://{host}/")
 
-    assert reason_of(asyncio.run(fetch())) is Reason.DNS
+    assert reason_of(asyncio.run(fetch())) is Reason.NAME_NOT_FOUND
 
 
 def test_a_name_that_tls_cannot_hold_is_a_failure_even_where_a_rule_gives_it_an_address() -> None:
@@ -198,7 +213,7 @@ def test_a_name_that_tls_cannot_hold_is_a_failure_even_where_a_rule_gives_it_an_
             async with open_fetcher(resolver) as fetcher:
                 return await fetcher.fetch("https://" + "a" * 64 + ".example/")
 
-    assert reason_of(asyncio.run(fetch())) is Reason.DNS
+    assert reason_of(asyncio.run(fetch())) is Reason.NAME_NOT_FOUND
 
 
 def tls_server(certificate: str) -> SSLContext:
@@ -221,20 +236,33 @@ async def fetch_tls(server_tls: SSLContext | None, client_tls: SSLContext, schem
             return await fetcher.fetch(f"{scheme}://localhost/")
 
 
-def test_a_page_over_tls_that_verifies_is_an_answer() -> None:
-    answer = asyncio.run(fetch_tls(tls_server("localhost"), tls_client("localhost"), "https"))
+@BOTH_LOOPS
+def test_a_page_over_tls_that_verifies_is_an_answer(loop_factory: LoopFactory) -> None:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        answer = runner.run(fetch_tls(tls_server("localhost"), tls_client("localhost"), "https"))
     assert isinstance(answer, Response)
     assert (answer.body, answer.truncated) == (PAGE, False)
 
 
 @pytest.mark.parametrize(
-    ("certificate", "roots"),
-    [("localhost", ()), ("localhost", ("other",)), ("other", ("other",)), ("expired", ("expired",))],
+    ("certificate", "roots", "kind"),
+    [
+        ("localhost", (), "self.signed"),
+        ("localhost", ("other",), "self.signed"),
+        ("other", ("other",), "[Hh]ostname mismatch"),
+        ("expired", ("expired",), "expired"),
+    ],
     ids=["self-signed", "unknown root", "wrong host", "expired"],
 )
-def test_a_certificate_that_does_not_verify_is_a_tls_failure(certificate: str, roots: tuple[str, ...]) -> None:
-    answer = asyncio.run(fetch_tls(tls_server(certificate), tls_client(*roots), "https"))
+@BOTH_LOOPS
+def test_a_certificate_that_does_not_verify_is_a_tls_failure_of_its_kind(
+    certificate: str, roots: tuple[str, ...], kind: str, loop_factory: LoopFactory
+) -> None:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        answer = runner.run(fetch_tls(tls_server(certificate), tls_client(*roots), "https"))
     assert reason_of(answer) is Reason.TLS
+    assert isinstance(answer, FetchFailure)
+    assert re.fullmatch(f"certificate: .*{kind}.*", answer.message)
 
 
 def test_plain_http_on_a_tls_port_is_a_tls_failure() -> None:
@@ -244,17 +272,39 @@ def test_plain_http_on_a_tls_port_is_a_tls_failure() -> None:
             async with open_fetcher(resolver, tls=tls_client("localhost")) as fetcher:
                 return await fetcher.fetch("https://localhost/")
 
-    assert reason_of(asyncio.run(fetch())) is Reason.TLS
+    answer = asyncio.run(fetch())
+    assert answer == FetchFailure(Reason.TLS, "TLS: wrong version number")
 
 
-def test_a_stalled_tls_handshake_is_a_timeout() -> None:
+@BOTH_LOOPS
+def test_a_stalled_tls_handshake_is_a_timeout(loop_factory: LoopFactory) -> None:
     async def fetch() -> Response | FetchFailure:
         async with raw_server([Script((), End.STALL, greets=True)]) as server:
             resolver = GuardedResolver(parse_resolves([f"localhost=127.0.0.1:{server.port}"]))
             async with open_fetcher(resolver, timeout_s=0.1) as fetcher:
                 return await fetcher.fetch("https://localhost/")
 
-    assert reason_of(asyncio.run(fetch())) is Reason.TIMEOUT
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        assert reason_of(runner.run(fetch())) is Reason.TIMEOUT
+
+
+@BOTH_LOOPS
+def test_a_tls_connection_is_kept_and_one_with_an_endless_body_is_closed_at_the_cap(loop_factory: LoopFactory) -> None:
+    async def fetch() -> tuple[list[Response | FetchFailure], int]:
+        scripts = [Script((ok(PAGE),), End.KEEP), Script((head(), b"x" * 65536), End.FLOOD)]
+        async with raw_server(scripts, tls=tls_server("localhost")) as server:
+            resolver = GuardedResolver(parse_resolves([f"localhost=127.0.0.1:{server.port}"]))
+            async with open_fetcher(resolver, tls=tls_client("localhost")) as fetcher:
+                return [await fetcher.fetch("https://localhost/") for _ in range(3)], server.connections
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        answers, connections = runner.run(fetch())
+    assert [(len(a.body), a.truncated) for a in answers if isinstance(a, Response)] == [
+        (len(PAGE), False),
+        (MIB, True),
+        (MIB, True),
+    ]
+    assert connections == 2
 
 
 def test_a_cancellation_from_outside_passes_through() -> None:
@@ -289,6 +339,10 @@ def test_a_bug_passes_through() -> None:
         (httpx.UnsupportedProtocol("x"), Reason.PROTOCOL),
         (OSError("x"), Reason.RESET),
         (TimeoutError("x"), Reason.RESET),
+        (socket.gaierror(socket.EAI_NONAME, "x"), Reason.NAME_NOT_FOUND),
+        (socket.gaierror(socket.EAI_NODATA, "x"), Reason.NAME_NOT_FOUND),
+        (socket.gaierror(socket.EAI_AGAIN, "x"), Reason.DNS),
+        (socket.gaierror(socket.EAI_FAIL, "x"), Reason.DNS),
     ],
 )
 def test_a_transports_errors_are_reasons(error: Exception, reason: Reason) -> None:
@@ -319,6 +373,45 @@ def test_any_transport_will_do() -> None:
     got = asyncio.run(fetcher.fetch("http://a.example/p?q"))
     assert isinstance(got, Response)
     assert (got.body, got.truncated) == (b"/p?q", False)
+
+
+def test_a_transport_that_looks_at_the_url_sees_all_of_it() -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(204)
+
+    fetcher = Fetcher(httpx.MockTransport(answer), timeout_s=1, max_body_bytes=100, user_agent="x")
+    asyncio.run(fetcher.fetch("https://a.example:8443/p%7E?q=1"))
+    (request,) = seen
+    assert str(request.url) == "https://a.example:8443/p%7E?q=1"
+    assert (request.method, request.headers["host"], request.content) == ("GET", "a.example:8443", b"")
+    assert request.extensions["target"] == b"/p%7E?q=1"
+
+
+def test_a_url_that_httpx_cannot_hold_is_fetched_all_the_same() -> None:
+    async def fetch() -> Response | FetchFailure:
+        async with raw_server([ok(PAGE)]) as server:
+            resolver = GuardedResolver(parse_resolves([f"*=127.0.0.1:{server.port}"]))
+            async with open_fetcher(resolver) as fetcher:
+                return await fetcher.fetch(f"http://a.example/?{'x' * 70_000}")
+
+    answer = asyncio.run(fetch())
+    assert isinstance(answer, Response)
+    assert answer.body == PAGE
+
+
+def test_an_endless_body_costs_little_memory() -> None:
+    flood = Script((head(), b"x" * 65536), End.FLOOD)
+    tracemalloc.start()
+    try:
+        answer = page_of(flood, max_body_bytes=2 * MIB)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (len(answer.body), answer.truncated) == (2 * MIB, True)
+    assert peak_bytes < 8 * MIB  # the pieces and the body made of them, and the server
 
 
 def test_it_works_on_uvloop() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from crawlkit.model import Facts, Response
 from crawlkit.policy.facts import REDIRECTS, read_answer
+from crawlkit.policy.novelty import BREAK, sketch_of
 from crawlkit.policy.urls import normalise
 from tests.shared_cases import bugs
 
@@ -35,7 +36,7 @@ def test_a_page_gives_all_its_facts() -> None:
         nofollow=(1,),
         retry_after="7",
         directives=("noindex",),
-        sketch=sketch_of(BREAK.join("Txb"), ""),
+        sketch=sketch_of(BREAK.join("Txb"), URL),
     )
 
 

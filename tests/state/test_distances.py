@@ -114,14 +114,12 @@ def test_a_walk_leaves_its_row_in_the_batch_that_holds_what_came_of_it(directory
     assert relax_rows(directory) == 0
 
 
-def test_the_lowest_depth_is_propagated_first_so_that_each_page_is_walked_once(state: CrawlState) -> None:
-    """Two ways of different length into one chain; the longer is found first."""
+def test_the_lowest_depth_is_propagated_first(state: CrawlState) -> None:
     meet(state, url(0), 50)
     crawl(state, {0: [1], 1: [2], 2: [3], 3: [4]})
-    state.distances.propagate(url(0), 50)
-    meet(state, url(2), 20)
-    meet(state, url(0), 3)
-    assert [record.url for record in iter(state.distances.next, None)][:2] == [url(0), url(2)]
+    for n, depth in ((3, 40), (1, 20), (2, 5), (4, 30)):
+        meet(state, url(n), depth)
+    assert [record.url for record in iter(state.distances.next, None)] == [url(n) for n in (2, 1, 4, 3)]
 
 
 def test_a_page_that_did_not_get_nearer_is_not_walked_again(state: CrawlState) -> None:
