@@ -39,6 +39,7 @@ class Reason(StrEnum):
     TOO_MANY_REDIRECTS = "redirect.too_many"
     NO_LOCATION = "redirect.no_location"
     HOST_UNREACHABLE = "host.unreachable"
+    HOST_GIVEN_UP = "host.given_up"
     ROBOTS_DISALLOW = "robots.disallow"
     ROBOTS_UNREACHABLE = "robots.unreachable"
 
@@ -60,6 +61,7 @@ SENTENCES: Mapping[Reason, str] = MappingProxyType(
         Reason.TOO_MANY_REDIRECTS: "More than ten redirects led here, and this one redirects on.",
         Reason.NO_LOCATION: "A redirect without a usable Location.",
         Reason.HOST_UNREACHABLE: "The host could not be reached for its robots.txt.",
+        Reason.HOST_GIVEN_UP: "The host failed so often that it was given up.",
         Reason.ROBOTS_DISALLOW: "robots.txt disallows this URL.",
         Reason.ROBOTS_UNREACHABLE: "robots.txt could not be had, so the URL counts as disallowed.",
     }

@@ -16,7 +16,7 @@ from crawlkit.engine.ending import Ending, settle_reasons
 from crawlkit.engine.growth import Growth
 from crawlkit.engine.robots import Robots, Standing
 from crawlkit.engine.schedule import MOST_HOSTS, Schedule
-from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Record, RobotsJob
+from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Reason, Record, RobotsJob
 from crawlkit.policy.disposition import Again, Done, dispose, is_transient
 from crawlkit.policy.edges import Edge
 from crawlkit.policy.records import Place, record_of
@@ -156,13 +156,17 @@ class Coordinator:
             self._schedule.offer(due, now)
         return None
 
-    def _claim_from(self, host: Host, now: float) -> Job | None:
+    def _claim_from(self, host: Host, now: float) -> Job | None:  # noqa: PLR0911  (one return a reason not to ask)
         """Return a job for a due host; None if its first row turned out to need none (or not now)."""
         state = self.state
         if self._schedule.budget_spent(host):
             return None
         row = state.frontier.peek(host, state.distances.lower)
         if row is None or self._settled_before(host, row):
+            return None
+        if host.record.health.given_up:
+            state.counters.depend(OrderReason.HOST_GIVEN_UP)
+            self._end_unasked(host, row, Done(Kind.FAILURE, Reason.HOST_GIVEN_UP))
             return None
         if self._config.robots:
             standing = self._robots.standing(origin_of(row.url), host.record.name, now)
@@ -173,11 +177,15 @@ class Coordinator:
                 return None
             refused = standing.refusal(row.url)
             if refused is not None:
-                state.frontier.take(host, row)
-                self._done(host, row.url, refused, None, row)
+                self._end_unasked(host, row, refused)
                 return None
         state.frontier.take(host, row)
         return PageJob(row.url, host.record.name, row.attempts, row.via)
+
+    def _end_unasked(self, host: Host, row: QueueRow, done: Done) -> None:
+        """Settle the first row of a host without a request."""
+        self.state.frontier.take(host, row)
+        self._done(host, row.url, done, None, row)
 
     def _settled_before(self, host: Host, row: QueueRow) -> bool:
         """Look once more whether the URL has a record: a filter's wrong "no" must not make a second one."""
@@ -239,10 +247,7 @@ class Coordinator:
         self._jobs -= 1
         asked = self._asked(host, job)
         for each in asked:
-            each.in_flight -= 1
-            each.record.last_start_s = max(each.record.last_start_s, fetched.started_s)
-            each.record.last_end_s = max(each.record.last_end_s, fetched.ended_s)
-            self.state.hosts.changed(each)
+            self._schedule.note_end(each, fetched, now)
         match job:
             case RobotsJob():
                 host.robots_pending = False

@@ -9,7 +9,9 @@ import heapq
 import itertools
 
 from crawlkit.config import Config
+from crawlkit.model import Fetched, FetchFailure
 from crawlkit.policy import politeness
+from crawlkit.policy.health import after, concurrency_of, signal_of, slowed_gap_s
 from crawlkit.state import keys
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host
@@ -100,20 +102,35 @@ class Schedule:
     # When ------------------------------------------------------------------------------------------------------------
 
     def next_start(self, host: Host, now: float) -> float:
-        """Return the earliest time for the next request to `host`."""
+        """Return the earliest time for the next request to `host`; one that is given up is asked nothing, at once."""
         record = host.record
+        if record.health.given_up:
+            return now
         contact = politeness.Contact(record.last_start_s, record.last_end_s, record.hold_until_s)
         if contact.last_start_s > now or contact.last_end_s > now:
             contact = politeness.without_jump(contact, now)
             record.last_start_s, record.last_end_s = contact.last_start_s, contact.last_end_s
             record.hold_until_s = contact.hold_until_s
-        gap = politeness.gap_s(self._config.delay, record.crawl_delay_s)
+        gap = slowed_gap_s(politeness.gap_s(self._config.delay, record.crawl_delay_s), record.health)
         floor = 0.0 if self._not_before_s is None else self._not_before_s + gap
         return politeness.next_start_s(contact, gap, self._config.host_concurrency, floor)
 
+    def note_end(self, host: Host, fetched: Fetched, now: float) -> None:
+        """Take in that a request to `host` ended: when, and what that says of its health."""
+        record, answer = host.record, fetched.answer
+        host.in_flight -= 1
+        record.last_start_s = max(record.last_start_s, fetched.started_s)
+        record.last_end_s = max(record.last_end_s, fetched.ended_s)
+        status, reason = (None, answer.reason) if isinstance(answer, FetchFailure) else (answer.status, None)
+        change = after(record.health, signal_of(status, reason))
+        record.health = change.health
+        if change.pause_s:
+            record.hold_until_s = max(record.hold_until_s, now + change.pause_s)
+        self._state.hosts.changed(host)
+
     def has_slot(self, host: Host) -> bool:
         """Whether one more request to the host may be in flight."""
-        return host.in_flight < self._config.host_concurrency
+        return host.in_flight < concurrency_of(host.record.health, self._config.host_concurrency)
 
     def budget_spent(self, host: Host) -> bool:
         """Whether the limit on a host's pages is reached, by records and claims together."""

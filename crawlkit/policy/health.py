@@ -27,8 +27,9 @@ OPENS_TO_GIVE_UP = 6
 
 MOST_SLOWDOWN = 64.0
 RECOVERY = 0.95
+MOST_SLOWED_GAP_S = 60.0
 LEAST_SLOWED_GAP_S = 0.25
-"""What a slowed rate is measured from where there is no gap at all."""
+"""What a slowed rate is measured from where there is no gap at all, and the gap that slowing down ends at."""
 
 
 class Signal(Enum):
@@ -90,7 +91,9 @@ def _open(health: Health) -> Change:
 
 def slowed_gap_s(gap_s: float, health: Health) -> float:
     """Return the gap in force for a host whose rate was lowered."""
-    return gap_s if health.slowdown <= 1.0 else max(gap_s, LEAST_SLOWED_GAP_S) * health.slowdown
+    return (
+        max(gap_s, min(MOST_SLOWED_GAP_S, max(gap_s, LEAST_SLOWED_GAP_S) * health.slowdown)) if health.slowdown > 1 else gap_s
+    )
 
 
 def concurrency_of(health: Health, most: int) -> int:

@@ -51,6 +51,7 @@ RULES: Mapping[Reason, RetryRule] = MappingProxyType(
         Reason.NO_LOCATION: _STAYS,
         Reason.HOST_UNREACHABLE: _STAYS,  # this and the next follow from a robots.txt whose own retries are spent
         Reason.ROBOTS_UNREACHABLE: _STAYS,
+        Reason.HOST_GIVEN_UP: _STAYS,
         Reason.ROBOTS_DISALLOW: _STAYS,
     }
 )

@@ -8,6 +8,7 @@ from collections import OrderedDict
 
 import msgspec
 
+from crawlkit.model import Health
 from crawlkit.state import keys
 from crawlkit.state.damage import damaged
 from crawlkit.state.head import RangeHead
@@ -34,6 +35,7 @@ class HostRecord(msgspec.Struct, array_like=True):
     crawl_delay_s: float = 0.0
     cursor: bytes = b""
     admitted: bool = False
+    health: Health = Health()
 
 
 class Host:

@@ -31,7 +31,7 @@ from crawlkit.testing.log import Request
 from crawlkit.testing.server import SiteServer
 
 WORKERS = (1, 8, 64)
-MOST_KILLS = 6
+MOST_KILLS = 12
 EARLY_S = 0.05
 SLACK_S = 0.03  # the server notes the end of an answer some time after the client may have read it
 SIMULATION = "crawlkit.testing.simulation"
@@ -138,7 +138,7 @@ class Round:
 
     def _kill_again_and_again(self, directory: Path, options: Sequence[str], seconds: float) -> None:
         for _ in range(self._rng.randint(1, MOST_KILLS)):
-            after_s = self._rng.uniform(0, EARLY_S if self._rng.random() < 0.3 else seconds)
+            after_s = self._rng.uniform(0, EARLY_S if self._rng.random() < 0.3 else seconds / 2)
             before = len(self._server.log)
             begun = (directory / CRAWL).exists()
             arguments = ["resume", str(directory), "-q"] if begun else ["run", *options, "-d", str(directory)]

@@ -32,7 +32,8 @@ class Drive:
         self.config = Config(workers=IN_FLIGHT, delay=0.0, scope=ScopeMode.ANY, robots=False)
         self.mix = mix
         self.state = state
-        self.now = time.time() + 2
+        # As if the crawl had been resumed at once: later, every host's gap would have passed.
+        self.now = (state.runs[-1].ended_s or time.time()) + 1
         began_s = time.thread_time()
         self.coordinator = Coordinator(state, self.config, Scope.of([], self.config), self.now)
         self.open_s = time.thread_time() - began_s

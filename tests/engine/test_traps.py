@@ -1,9 +1,9 @@
 """Endless spaces end within 2,000 fetches by the default settings, and honest sites lose nothing, whatever their shape."""
 
-import asyncio
+import functools
 import html
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
@@ -13,47 +13,85 @@ import pytest
 from crawlkit.config import Config
 from crawlkit.engine.budget import Budget
 from crawlkit.engine.ending import Ending
-from crawlkit.engine.session import Hooks, Surroundings, begin, go_on
 from crawlkit.engine.verify import Thoroughness, verify
-from crawlkit.model import Kind, OrderReason, Record, Refusal
-from crawlkit.policy.novelty import sketch_of
+from crawlkit.model import Facts, Kind, OrderReason, Record, Refusal, Response
+from crawlkit.policy.facts import read_answer
+from crawlkit.policy.novelty import BREAK, sketch_of
+from crawlkit.policy.urls import path_of
 from crawlkit.state.counters import Counters
 from crawlkit.state.crawl import CrawlState
-from crawlkit.testing.fakeweb import FakeWeb
-from crawlkit.testing.site import Reply, Site, page
+from crawlkit.testing.site import Reply, page
+from tests.engine.driver import Driver
 from tests.shared_cases import bugs
 
 MOST_FETCHES = 2_000
+MOST_STEPS = 60_000
 HOST = "http://h.example"
-Answer = Callable[[str], Reply]
+Answer = Callable[[str], Reply | Facts]
+
+
+class Space(Mapping[str, Facts]):
+    """A site without end, as the driver's table of answers: each path is answered by a function."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def __getitem__(self, url: str) -> Facts:
+        given = self._answer(path_of(url))
+        if isinstance(given, Facts):
+            return given
+        headers = tuple((name.encode(), value.encode()) for name, value in given.headers)
+        return read_answer(url, Response(given.status, headers, given.body))
+
+    def __iter__(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
 
 
 class Crawled(NamedTuple):
-    """What a crawl came to: its counters, its records, and the paths that were asked for, in order."""
+    """What a crawl came to: its counters, its records, and how many requests it made."""
 
     counters: Counters
     records: dict[str, Record]
-    asked: list[str]
+    requests: int
+
+
+def drive(answer: Answer, directory: Path, *seeds: str, **values: Any) -> Driver:
+    """Return a crawl of a site of one host, by default settings but for manners."""
+    settings = {"delay": 0, "robots": False, "max_pages": 15_000, **values}
+    return Driver(directory, Space(answer), seeds=seeds or [f"{HOST}/"], **settings)
+
+
+def drain(driver: Driver) -> Ending:
+    """Fetch one after the other until nothing is left."""
+    for _ in range(MOST_STEPS):
+        if driver.coordinator.exhausted:
+            return driver.end()
+        if driver.coordinator.owes_work:
+            driver.coordinator.work()
+        elif (job := driver.claim()) is not None:
+            driver.settle(job)
+    raise AssertionError("the crawl does not end")
 
 
 def crawl(answer: Answer, directory: Path, *seeds: str, **values: Any) -> Crawled:
-    """Crawl a site of one host to its end, by default settings but for manners."""
-    web = FakeWeb(Site(otherwise=lambda _, target: answer(target)))
-    config = Config(**{"delay": 0, "robots": False, "max_pages": 15_000, **values})
-    surroundings = Surroundings(transport=web)
-    outcome = asyncio.run(begin(seeds or [f"{HOST}/"], directory, config, Hooks(), surroundings))
-    assert outcome.how is Ending.FINISHED
+    """Crawl a site to its end, and verify what is on disk then."""
+    with drive(answer, directory, *seeds, **values) as driver:
+        assert drain(driver) is Ending.FINISHED
+        crawled = Crawled(driver.state.counters, driver.records(), len(driver.requests))
     assert verify(directory, Thoroughness.FULL).whole
-    with CrawlState.open(directory) as state:
-        records = {record.url: record for record in state.pages.walk()}
-    return Crawled(outcome.counters, records, [request.target for request in web.log])
+    return crawled
 
 
+@functools.cache
 def words(seed: object, count: int, vocabulary: int = 1000) -> str:
     chosen = random.Random(str(seed))
     return " ".join(_word(chosen.randrange(vocabulary)) for _ in range(count))
 
 
+@functools.cache
 def _word(number: int) -> str:
     return "".join(random.Random(number).choices("abcdefghijklmnopqrstuvwxyz", k=2 + number % 8))
 
@@ -183,7 +221,7 @@ def test_an_endless_space_ends(answer: Answer, refusal: Refusal, tmp_path: Path)
     start = f"{HOST}/month/2026/11" if answer is calendar_of_three_views else f"{HOST}/"
     seeds = (start, f"{HOST}/week/1") if answer is calendar_of_three_views else (start,)
     crawled = crawl(answer, tmp_path / "crawl", *seeds)
-    assert len(crawled.asked) <= MOST_FETCHES
+    assert crawled.requests <= MOST_FETCHES
     assert crawled.counters.refused[refusal]
     assert (OrderReason.TRAP in crawled.counters.reasons) is (Refusal.TRAP_TEMPLATE in crawled.counters.refused)
     assert crawled.counters.held == 0
@@ -216,7 +254,7 @@ def test_the_traps_of_bug_reports_are_bounded(case: dict[str, Any], tmp_path: Pa
         assert not crawled.counters.refused
         return
     # What a calendar may cost is an aim of the case (500); the bound that binds is 2,000.
-    assert len(crawled.asked) <= (MOST_FETCHES if case["id"] == "trap-05" else expected["max_fetches_default"])
+    assert crawled.requests <= (MOST_FETCHES if case["id"] == "trap-05" else expected["max_fetches_default"])
     assert any(code.startswith("trap.") for code in crawled.counters.refused)
     assert f"{HOST}/about" in crawled.records or "other_pages_of_host_crawled" not in expected
 
@@ -226,88 +264,90 @@ def test_the_traps_of_bug_reports_are_bounded(case: dict[str, Any], tmp_path: Pa
 ITEMS = 5_000
 
 
-def item(number: int, links: Iterable[str], text: str | None = None) -> Reply:
-    return page(f"Item {number}", links, text=words(number, 40) if text is None else text)
+def plain(url: str, title: str, links: Iterable[str], text: str = "") -> Facts:
+    """Return what a page says, without the detour over its markup."""
+    there = tuple(HOST + link for link in links)
+    sketch = sketch_of(BREAK.join((title, "link", text)), HOST + url)
+    return Facts(200, "text/html", links=there, sketch=sketch)
 
 
-def one_index(target: str) -> Reply:
-    return item(number_in(target), ["/"]) if target != "/" else page("All", [f"/item/{n}" for n in range(ITEMS)])
+def item(target: str, links: Iterable[str], text: str | None = None) -> Facts:
+    return plain(target, f"Item {target}", links, words(target, 40) if text is None else text)
 
 
-def one_after_the_other(target: str) -> Reply:
+def one_index(target: str) -> Facts:
+    return plain(target, "All", [f"/item/{n}" for n in range(ITEMS)]) if target == "/" else item(target, ["/"])
+
+
+def one_after_the_other(target: str) -> Facts:
     number = number_in(target)
-    return item(number, [f"/item/{number + 1}"] if number + 1 < ITEMS else [])
+    return item(target, [f"/item/{number + 1}"] if number + 1 < ITEMS else [])
 
 
-def linked_to_each_other(target: str) -> Reply:
-    number = number_in(target)
-    near = [(number * 10 + step) % ITEMS for step in range(1, 11)]
-    return item(number, [f"/item?id={n}" for n in near], text=f"{words('frame', 150)} {words(number, 15)}")
-
-
-def linked_by_query(target: str) -> Reply:
+def linked_to_each_other(target: str) -> Facts:
     number = int(parameters(target).get("id", 0))
-    near = [(number * 10 + step) % ITEMS for step in range(1, 11)]
-    return item(number, [f"/item?id={n}" for n in near], text=f"{words('frame', 150)} {words(number, 15)}")
+    near = [(number * 10 + step) % ITEMS for step in range(10)]
+    return item(target, [f"/item?id={n}" for n in near], f"{words('frame', 150)} {words(number, 15)}")
 
 
-def pages_of_a_listing(target: str) -> Reply:
+def pages_of_a_listing(target: str) -> Facts:
     """Listings with nothing but numbers on them, each leading to the next."""
     if target.startswith("/item/"):
-        return item(number_in(target), ["/"], text=f"{words(number_in(target), 6)}")
+        return item(target, ["/"], words(target, 6))
     number = number_in(target)
     last = (number + 1) * 20 >= ITEMS
-    links = [f"/item/{n}" for n in range(number * 20, number * 20 + 20)] + ([] if last else [f"/list/{number + 1}"])
-    return page(f"Page {number}", links)
+    links = [f"/item/{n}" for n in range(number * 20, number * 20 + 20)]
+    return plain(target, f"Page {number}", links if last else [*links, f"/list/{number + 1}"])
 
 
-def listings_side_by_side(target: str) -> Reply:
+def listings_side_by_side(target: str) -> Facts:
     """Listings all linked from the front page: they are fetched, and found alike, before any item is."""
     if target == "/":
-        return page("All", [f"/list/{n}" for n in range(ITEMS // 20)])
+        return plain(target, "All", [f"/list/{n}" for n in range(ITEMS // 20)])
     if target.startswith("/item/"):
-        return item(number_in(target), ["/"])
+        return item(target, ["/"])
     number = number_in(target)
-    return page(f"Page {number}", [f"/item/{n}" for n in range(number * 20, number * 20 + 20)])
+    return plain(target, f"Page {number}", [f"/item/{n}" for n in range(number * 20, number * 20 + 20)])
 
 
-def with_a_trap_beside(target: str) -> Reply:
+def with_traps_beside(target: str) -> Reply | Facts:
     """Each item leads to ten copies of itself and to a calendar."""
     if target.startswith("/cal"):
         return calendar(target)
     number = number_in(target.partition("?")[0])
     copies = [f"/item/{number}?replyto={number * 10 + n}" for n in range(10)]
     below = [f"/item/{n}" for n in (2 * number + 1, 2 * number + 2) if n < ITEMS]
-    return item(number, [*copies, "/cal?year=2026&month=11", *below])
+    return item(target, [*copies, "/cal?year=2026&month=11", *below], words(number, 40))
+
+
+LISTED = (one_index, pages_of_a_listing, listings_side_by_side)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
-    [one_index, one_after_the_other, linked_by_query, pages_of_a_listing, listings_side_by_side, with_a_trap_beside],
+    [one_index, one_after_the_other, linked_to_each_other, pages_of_a_listing, listings_side_by_side, with_traps_beside],
 )
 def test_an_honest_site_loses_nothing(answer: Answer, tmp_path: Path) -> None:
-    crawled = crawl(answer, tmp_path / "crawl", f"{HOST}/item/0" if answer is with_a_trap_beside else f"{HOST}/")
-    items = {url for url in crawled.records if url.startswith(f"{HOST}/item") and "replyto" not in url}
-    assert len(items) >= ITEMS - (answer is one_after_the_other)
-    if answer is not with_a_trap_beside:
+    start = "/item?id=0" if answer is linked_to_each_other else "/" if answer in LISTED else "/item/0"
+    crawled = crawl(answer, tmp_path / "crawl", HOST + start)
+    assert sum("/item" in url and "replyto" not in url for url in crawled.records) == ITEMS
+    if answer is not with_traps_beside:
         assert not crawled.counters.refused
         assert crawled.counters.reasons == set()
 
 
 def test_what_leads_no_further_is_not_taken_for_a_trap(tmp_path: Path) -> None:
-    documents = (("content-type", "application/pdf"),)
-
-    def answer(target: str) -> Reply:
+    def answer(target: str) -> Facts:
         if target.endswith(".pdf"):
-            return Reply(200, documents, b"%PDF" + target.encode())
+            return Facts(200, "application/pdf")
         if target.startswith("/gone"):
-            return Reply(404)
+            return Facts(404)
         number = number_in(target)
         links = [f"/{kind}{number * 50 + n}{end}" for n in range(50) for kind, end in (("doc/", ".pdf"), ("gone/", ""))]
-        return page(f"Page {number}", links + ([f"/list/{number + 1}"] if number < 29 else []))
+        return plain(target, f"Page {number}", links + ([f"/list/{number + 1}"] if number < 29 else []))
 
-    crawled = crawl(answer, tmp_path / "crawl", retries=0)
+    crawled = crawl(answer, tmp_path / "crawl")
     assert crawled.counters.failures == 1500
     assert crawled.counters.pages == 1500 + 30
     assert not crawled.counters.refused
@@ -325,36 +365,61 @@ def test_seeds_are_exempt_what_they_lead_to_is_not(tmp_path: Path) -> None:
 
 
 def test_a_budget_of_nothing_is_no_limit(tmp_path: Path) -> None:
-    web = FakeWeb(Site(otherwise=lambda _, target: calendar(target)))
-    config = Config(delay=0, robots=False, template_budget=0, max_pages=1500)
-    outcome = asyncio.run(begin([f"{HOST}/"], tmp_path / "crawl", config, Hooks(), Surroundings(transport=web)))
-    assert outcome.how is Ending.LIMIT_PAGES
-    assert outcome.counters.pages == 1500
+    with drive(calendar, tmp_path / "crawl", template_budget=0, max_pages=1500) as driver:
+        assert drain(driver) is Ending.LIMIT_PAGES
 
 
 def test_a_smaller_budget_ends_sooner(tmp_path: Path) -> None:
-    assert len(crawl(calendar, tmp_path / "crawl", template_budget=100).asked) < 200
+    assert crawl(calendar, tmp_path / "crawl", template_budget=100).requests < 200
 
 
-def test_links_that_wait_survive_a_stop(tmp_path: Path) -> None:
-    """A listing of 3,000 like items does not fit the budget at once; the crawl is stopped and resumed on the way."""
+def test_links_that_wait_survive_kills(tmp_path: Path) -> None:
+    """A listing of 3,000 items does not fit the budget at once, and the crawl is killed again and again on the way."""
 
-    def answer(target: str) -> Reply:
-        return item(number_in(target), ["/"]) if target != "/" else page("All", [f"/item/{n}" for n in range(3_000)])
+    def answer(target: str) -> Facts:
+        return item(target, ["/"]) if target != "/" else plain(target, "All", [f"/item/{n}" for n in range(3_000)])
 
-    web = FakeWeb(Site(otherwise=lambda _, target: answer(target)))
-    config = Config(delay=0, robots=False, max_pages=700)
-    surroundings = Surroundings(transport=web)
-    directory = tmp_path / "crawl"
-    outcome = asyncio.run(begin([f"{HOST}/"], directory, config, Hooks(), surroundings))
-    assert outcome.counters.held == 1
-    for limit in (1500, None):
-        assert verify(directory, Thoroughness.FULL).whole
-        outcome = asyncio.run(go_on(directory, {"max_pages": limit}, Hooks(), surroundings))
-    assert outcome.how is Ending.FINISHED
-    assert outcome.counters.pages == 3_001
-    assert len(web.log) == 3_001
-    assert outcome.counters.held == 0
+    with drive(answer, tmp_path / "crawl") as driver:
+        for _ in range(5):
+            for number in range(400):
+                driver.settle(driver.next_job())
+                if number == 300:
+                    driver.checkpoint()
+            assert driver.state.counters.held == 1
+            driver.reopen()
+        assert drain(driver) is Ending.FINISHED
+        assert driver.state.counters.pages == 3_001
+        assert driver.state.counters.refused == {}
+        assert driver.state.counters.held == 0
+    assert verify(tmp_path / "crawl", Thoroughness.FULL).whole
+
+
+def test_a_shorter_way_is_told_to_pages_whose_links_wait(tmp_path: Path) -> None:
+    """The listing that does not fit the budget is reached by a chain of five pages, later found to be linked directly."""
+
+    def answer(target: str) -> Facts:
+        number = number_in(target)
+        if target.startswith("/item/"):
+            return item(target, [])
+        if target == "/list":
+            return plain(target, "All", [f"/item/{n}" for n in range(3_000)])
+        if target == "/":
+            return item(target, ["/way/1", "/late"])
+        if target == "/late":
+            return item(target, ["/list"])
+        return item(target, [f"/way/{number + 1}"] if number < 5 else ["/list"])
+
+    with drive(answer, tmp_path / "crawl") as driver:
+        driver.settle(driver.next_job())
+        late, way = sorted((driver.next_job(), driver.next_job()), key=lambda job: job.url)
+        driver.settle(way)
+        while not driver.state.counters.held:
+            driver.settle(driver.next_job())
+        driver.settle(late)
+        assert drain(driver) is Ending.FINISHED
+        records = driver.records()
+    assert len(records) == 3_008
+    assert {record.depth for url, record in records.items() if "/item/" in url} == {3}
 
 
 # The budget -----------------------------------------------------------------------------------------------------------

@@ -73,9 +73,10 @@ class RawServer:
                 case End.STALL:
                     await reader.read()
                 case End.FLOOD:
-                    while True:
+                    while not writer.transport.is_closing():
                         writer.write(script.parts[-1])
                         await writer.drain()
+                        await asyncio.sleep(0)  # over TLS nothing else makes it wait, and the end would not be noticed
             return
 
 

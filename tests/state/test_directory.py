@@ -1,10 +1,11 @@
 """The crawl directory: what is no crawl, another's, in use, newer or damaged is refused, with the way out, and left alone."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -369,25 +370,23 @@ def test_an_opening_that_failed_leaves_the_directory_unlocked(directory: Path) -
 
 
 def test_who_only_looks_at_the_lock_does_not_stop_a_start(directory: Path) -> None:
-    """`status` may be run in a loop."""
+    """`status`, run in a loop, shares the lock for some microseconds each time; a start waits for that moment to pass."""
     directory.mkdir()
-    DirectoryLock(directory).release()
-    done = threading.Event()
+    looking = (directory / LOCK).open("w")
+    fcntl.flock(looking, fcntl.LOCK_SH)
 
-    def look() -> None:
-        while not done.is_set():
-            is_held(directory)
+    def stop_looking(_frame: object, event: str, called: object) -> None:
+        if event == "c_call" and called is time.sleep:
+            looking.close()
 
-    watchers = [threading.Thread(target=look) for _ in range(3)]
-    for watcher in watchers:
-        watcher.start()
+    sys.setprofile(stop_looking)
     try:
-        for _ in range(300):
-            DirectoryLock(directory).release()
+        lock = DirectoryLock(directory)
     finally:
-        done.set()
-        for watcher in watchers:
-            watcher.join()
+        sys.setprofile(None)
+    assert looking.closed
+    assert holder(directory) == os.getpid()
+    lock.release()
 
 
 @pytest.mark.parametrize("text", ["", "\n", "nonsense", "12x"])

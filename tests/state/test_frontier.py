@@ -154,6 +154,7 @@ def test_a_timed_url_met_on_a_shorter_way_comes_back_with_it(state: CrawlState) 
     meet(state, A, 5, 3)
     claimed(state)
     postpone(state, A, 1.0, attempts=2)
+    assert state.frontier.next_due() == NOW + 1.0  # from now on it is in memory
     meet(state, A, 2, 1)
     promote(state, 1.0)
     queued, timed, hosts, _ = rows_on_disk(state)

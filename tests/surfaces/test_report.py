@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.errors import StateDamaged, StorageError
 from crawlkit.model import SENTENCES, Kind, OrderReason, Reason, Record
+from crawlkit.state.checkpoint import Run
 from crawlkit.surfaces.report import (
     Only,
     ReportFormat,
@@ -208,7 +210,8 @@ def test_records_are_taken_one_at_a_time() -> None:
 
 def test_a_report_file_comes_with_a_sidecar_that_vouches_for_it(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
-    meta = ReportMeta(settings_hash="sha256:ab", reasons=(OrderReason.LIMIT_PAGES, OrderReason.TRANSIENT))
+    run = Run(1, 5.0, 7.5, "finished", pages=2)
+    meta = ReportMeta(settings_hash="sha256:ab", reasons=(OrderReason.LIMIT_PAGES, OrderReason.TRANSIENT), runs=(run,))
     write_report_file(path, RECORDS, io.StringIO(), JSONL, meta)
     assert path.read_bytes() == written(JSONL)[0]
     assert json.loads((tmp_path / "out.jsonl.meta.json").read_text()) == {
@@ -217,6 +220,7 @@ def test_a_report_file_comes_with_a_sidecar_that_vouches_for_it(tmp_path: Path) 
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "deterministic": False,
         "reasons": ["limit.pages", "failure.transient"],
+        "runs": [msgspec.to_builtins(run) for run in meta.runs],
     }
     assert len(list(tmp_path.iterdir())) == 2
 
