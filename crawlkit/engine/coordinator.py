@@ -135,6 +135,10 @@ class Coordinator:
         for url in urls:
             self._admission.meet(Edge(url, 0, 0), None)
 
+    def look_again(self) -> None:
+        """Look at all hosts in the store: URLs were queued without being met."""
+        self._schedule.look_again()
+
     def claim(self, now: float) -> Job | None:
         """Return the next fetch, None if no host is due (or, with `next_time` in the past, only for this turn)."""
         self._now = now

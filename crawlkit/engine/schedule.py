@@ -139,6 +139,10 @@ class Schedule:
 
     # Hosts in the store ----------------------------------------------------------------------------------------------
 
+    def look_again(self) -> None:
+        """Walk the host records once more: some got work behind our back."""
+        self._scan_from = keys.HOST
+
     @property
     def complete(self) -> bool:
         """Whether every host with work is in here (or in flight, or held by its budget)."""

@@ -11,9 +11,10 @@ from crawlkit.config import Config, changed_config
 from crawlkit.engine.coordinator import Coordinator, OnPage
 from crawlkit.engine.ending import Ending, exit_status
 from crawlkit.engine.loop import Loop
+from crawlkit.engine.revival import revive
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import ExitStatus, UsageError
-from crawlkit.model import Kind, Record
+from crawlkit.model import Kind, Reason, Record
 from crawlkit.net.resolver import GuardedResolver, parse_resolves, private_seed_addresses
 from crawlkit.net.transport import Transport, open_transport
 from crawlkit.policy.scope import Scope
@@ -98,8 +99,17 @@ async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Ho
         return await _drive(state, coordinator, config, hooks, surroundings)
 
 
-async def go_on(directory: Path, changes: Mapping[str, object], hooks: Hooks, surroundings: Surroundings) -> Outcome:
-    """Resume the crawl in `directory`. ConfigError for settings that may not change, StateError and its kinds."""
+async def go_on(
+    directory: Path,
+    changes: Mapping[str, object],
+    hooks: Hooks,
+    surroundings: Surroundings,
+    retry: frozenset[Reason] = frozenset(),
+) -> Outcome:
+    """Resume the crawl in `directory`, with changed settings, trying again what failed for the reasons in `retry`.
+
+    ConfigError for settings that may not change, StateError and its kinds.
+    """
     with CrawlState.open(directory) as state:
         config = changed_config(state.config(), changes)
         if not state.counters.finished:
@@ -108,6 +118,8 @@ async def go_on(directory: Path, changes: Mapping[str, object], hooks: Hooks, su
         coordinator = Coordinator(state, config, scope, surroundings.clock.now(), hooks.on_page)
         if changes:
             state.change_settings(config, changes)
+        if retry:
+            revive(state, coordinator, retry, surroundings.clock.now())
         # Before the first request: a kill soon after it must not look like the clean end of the run before.
         coordinator.freeze(surroundings.clock.now()).write()
         state.installed()

@@ -7,8 +7,8 @@ and which honest URLs it costs:
                         whatever grows on each page. Costs long search forms and data in queries.
     trap.path_repeat    A segment, or a run of them, more than `max_path_repeats` (3) times in a row, or a segment more than
                         twice that often anywhere. Stops relative links that lack their slash. Costs paths like /0/0/0/0/.
-    trap.host_in_path   The host's own name, or that with www, as more than one segment. Stops links that lack their scheme. Costs
-                        next to nothing.
+    trap.host_in_path   The host's own name, or that with www, as more than one segment. Stops links that lack their scheme.
+                        Costs next to nothing.
     trap.param_repeat   A parameter with the same value more than `max_param_repeats` (3) times, or a name more than three times
                         that often. Stops links that append to the query. Costs forms with ten boxes of one name ticked.
     trap.param_count    More than `max_params` (32) parameters. Stops queries that gain names. Costs large forms sent as links.

@@ -110,6 +110,15 @@ class Frontier:
     def _row_key(host: Host, entry: SeenEntry) -> bytes:
         return keys.queue_key(host.id, entry.tail) if entry.state is UrlState.QUEUED else keys.timed_key(entry.tail)
 
+    def revive(self, url: str, host: Host, via: str | None) -> None:
+        """Queue a URL that had settled, at the distances it has; its record is the caller's to remove."""
+        settled = self._seen.entry(url, host.id)
+        self._counters.sequence += 1
+        self._counters.queued += 1
+        tail = keys.queued_tail(settled.depth, self._counters.sequence)
+        self._seen.put(url, host.id, SeenEntry(UrlState.QUEUED, settled.depth, settled.hops, tail))
+        self._queue(host, tail, QueueRow(url, host.record.name, settled.depth, settled.hops, via=via))
+
     # Claimed ---------------------------------------------------------------------------------------------------------
 
     def peek(self, host: Host, lower: LowerDistance) -> QueueRow | None:

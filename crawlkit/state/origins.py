@@ -53,6 +53,11 @@ class Origins:
         except (msgspec.DecodeError, zstandard.ZstdError, MemoryError) as error:  # MemoryError: a length that cannot be
             raise damaged(f"what is stored of an origin's robots.txt cannot be read: {error}") from error
 
+    def forget_outage(self, origin: str) -> None:
+        """Forget a verdict that the origin's robots.txt could not be had; others stay."""
+        if self.get(origin).state in (RobotsState.UNREACHABLE, RobotsState.NO_HOST, RobotsState.REFUSED):
+            self._store.unstage(keys.origin_key(origin))
+
     def put(self, record: OriginRecord) -> None:
         """Stage what is known of an origin."""
         self._store.stage(keys.origin_key(record.origin), self._compress(msgspec.msgpack.encode(record)))

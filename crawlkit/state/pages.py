@@ -21,6 +21,10 @@ class Pages:
         """Stage a record."""
         self._store.stage(keys.page_key(record.url), self._codec.encode(record))
 
+    def remove(self, url: str) -> None:
+        """Stage the removal of a record."""
+        self._store.unstage(keys.page_key(url))
+
     def get(self, url: str) -> Record | None:
         """Return the record of `url`, None if it has not settled."""
         value = self._store.get(keys.page_key(url))

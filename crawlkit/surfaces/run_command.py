@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
+from crawlkit.engine.revival import read_reasons
 from crawlkit.engine.runner import run_async
 from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, default_directory, go_on
 from crawlkit.engine.signals import stopping_on_signals
 from crawlkit.errors import ExitStatus, StorageError, UsageError
+from crawlkit.model import Reason
 from crawlkit.state.directory import is_begun
 from crawlkit.surfaces.options import config_file_option, given, parse_set, setting_options
 from crawlkit.surfaces.progress import open_progress
@@ -54,11 +56,19 @@ def run_command(
 @click.command("resume")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a setting. May be repeated.")
+@click.option(
+    "--retry-failed",
+    is_flag=False,
+    flag_value="",
+    metavar="[=REASON,...]",
+    help="Try failures again: all, or for some reasons.",
+)
 @_talking_options
-def resume_command(directory: Path, changes: tuple[str, ...], **params: Any) -> int:
+def resume_command(directory: Path, changes: tuple[str, ...], retry_failed: str | None, **params: Any) -> int:
     """Go on with the crawl in DIR, after a crash, a stop or a limit."""
     changed = parse_set(changes)
-    return _run(directory, params, lambda hooks: go_on(directory, changed, hooks, Surroundings()))
+    retry = frozenset[Reason]() if retry_failed is None else read_reasons(retry_failed)
+    return _run(directory, params, lambda hooks: go_on(directory, changed, hooks, Surroundings(), retry))
 
 
 def _read_seeds(name: str) -> list[str]:

@@ -26,6 +26,8 @@ class Kind(StrEnum):
     VARIED = "varied"
 
 
+# Text is made of words that end as English ones do: what picks words by their letters must find some here too.
+_ENDINGS = "e" * 19 + "s" * 14 + "d" * 9 + "t" * 9 + "n" * 8 + "y" * 6 + "r" * 6 + "o" * 5 + "flaghmkp"
 _SYLLABLES = ("ka", "lo", "mi", "re", "tu", "sen", "dor", "vi", "pal", "ne", "gor", "ti", "ba", "shu", "el", "on")
 
 
@@ -37,7 +39,7 @@ class StaticSite:
         self.pages = pages
         self._seed = seed
         rng = random.Random(f"site {seed}")
-        self._words = ["".join(rng.choices(_SYLLABLES, k=rng.randint(1, 4))) for _ in range(4000)]
+        self._words = ["".join(rng.choices(_SYLLABLES, k=rng.randint(1, 3))) + rng.choice(_ENDINGS) for _ in range(4000)]
         self._names = [f"{word}-{self._words[rng.randrange(4000)]}" for word in self._words]
 
     def path(self, number: int) -> str:
@@ -47,24 +49,28 @@ class StaticSite:
         return f"/section-{number // PAGES_A_FOLDER}/{self._names[number % len(self._names)]}-{number}.html"
 
     def body(self, number: int) -> bytes:
-        """Return a page: ASCII HTML with a title, navigation, and text around its links, of about `PAGE_BYTES`."""
+        """Return a page of about `PAGE_BYTES`: ASCII HTML, a list of entries with a link each, about half of it text."""
         rng = random.Random(f"{self._seed} {number}")
         title = " ".join(rng.choices(self._words, k=6))
         head = (
             f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
             '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/style.css">\n'
-            f"</head><body>\n<h1>{title}</h1>\n"
+            f"<script>var settings = {{{', '.join(f'{w}: {n}' for n, w in enumerate(rng.choices(self._words, k=100)))}}};</script>\n"
+            f'</head><body class="listing">\n<h1>{title}</h1>\n<ul class="entries">\n'
         )
         links = list(self._links(number, rng))
         per_link = (PAGE_BYTES - len(head) - 40) // len(links)
-        blocks = [self._block(link, per_link, rng) for link in links]
-        return (head + "".join(blocks) + "</body></html>\n").encode()
+        entries = [self._entry(n, link, per_link, rng) for n, link in enumerate(links)]
+        return (head + "".join(entries) + "</ul></body></html>\n").encode()
 
-    def _block(self, link: str, size: int, rng: random.Random) -> str:
-        """Return a paragraph of about `size` characters around a link."""
-        start = f'<p class="entry"><a href="{link}" class="title">{rng.choice(self._words)} {rng.choice(self._words)}</a> '
+    def _entry(self, number: int, link: str, size: int, rng: random.Random) -> str:
+        """Return a list item of about `size` characters around a link."""
+        start = (
+            f'<li id="entry-{number}"><a href="{link}" class="title">{rng.choice(self._words)} {rng.choice(self._words)}</a> '
+            f'<span class="date">{rng.randint(1, 28)} May</span> <em>{rng.choice(self._words)}</em> <p>'
+        )
         text = " ".join(rng.choices(self._words, k=size // 5))
-        return start + text[: max(0, size - len(start) - 5)] + "</p>\n"
+        return start + text[: max(0, size - len(start) - 10)] + "</p></li>\n"
 
     def _links(self, number: int, rng: random.Random) -> Iterator[str]:
         local = LINKS if self._kind is Kind.REPEATING else LOCAL_LINKS_OF_VARIED

@@ -1,5 +1,6 @@
 """The breaker and the slowed rate, in a crawl: a dead host is left alone, then given up; a complaining one is asked slowly."""
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -76,7 +77,7 @@ def test_a_host_that_complains_is_asked_slowly_and_recovers(drive: Drive) -> Non
     crawl.drain()
 
     starts = [at for at, _ in crawl.requests]
-    gaps = [later - at for at, later in zip(starts, starts[1:], strict=False)]
+    gaps = [later - at for at, later in itertools.pairwise(starts)]
     assert max(gaps[3:6]) >= 3, "two complaints stretch the gap"
     assert gaps[-1] == pytest.approx(1, abs=0.01), "good answers take it back"
     assert gaps[10:] == sorted(gaps[10:], reverse=True), "slowly, and never by an error answer"
