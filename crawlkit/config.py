@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
+from crawlkit.config_items import parse_resolve
 from crawlkit.config_values import (
     KIB,
     Change,
@@ -23,8 +24,8 @@ from crawlkit.config_values import (
     Setting,
     ValueKind,
     format_value,
+    is_email,
     parse_duration,
-    parse_resolve,
     parse_size,
     read_value,
     shown,
@@ -53,7 +54,8 @@ __all__ = [
 ]
 
 VERSION = "0.1.0"
-USER_AGENT = f"crawlkit/{VERSION} (+https://pypi.org/project/crawlkit/)"
+_ABOUT = "(+https://pypi.org/project/crawlkit/)"
+USER_AGENT = f"crawlkit/{VERSION} {_ABOUT}"
 
 
 def _setting(default: Any, kind: ValueKind, change: Change, help: str, *, least: float = 0, short: str | None = None) -> Any:
@@ -92,6 +94,13 @@ class Config:
         "Cap on decoded bytes of one body; what is cut is marked.",
         least=1,
     )
+    max_links: int = _setting(
+        10_000,
+        ValueKind.COUNT,
+        Change.FIXED,
+        "Most links kept of one page; where there are more it is marked truncated.",
+        least=1,
+    )
     max_url_length: int = _setting(2048, ValueKind.COUNT, Change.FIXED, "Most characters of a URL.", least=1)
     max_path_repeats: int = _setting(
         3, ValueKind.COUNT, Change.FIXED, "Most times a path may repeat a segment, or a run of them, in a row.", least=1
@@ -104,10 +113,17 @@ class Config:
         1250, ValueKind.COUNT, Change.FIXED, "Most URLs of one shape before their pages say something new; 0 for no limit."
     )
     delay: float = _setting(1.0, ValueKind.DURATION, Change.FREE, "The gap between requests to one host.")
+    max_crawl_delay: float = _setting(
+        60.0, ValueKind.DURATION, Change.FIXED, "Longest Crawl-delay that is kept; above it a host's URLs are excluded."
+    )
+    max_retry_after: float = _setting(86400.0, ValueKind.DURATION, Change.FREE, "Longest wait that a Retry-After may ask for.")
     host_concurrency: int = _setting(1, ValueKind.COUNT, Change.FREE, "Most requests in flight to one host.", least=1)
     robots: bool = _setting(True, ValueKind.SWITCH, Change.FIXED, "Obey robots.txt.")
     user_agent: str = _setting(
         USER_AGENT, ValueKind.TEXT, Change.FIXED, "Sent with each request; its product token is matched in robots.txt."
+    )
+    contact: str = _setting(
+        "", ValueKind.CONTACT, Change.FIXED, "Who runs this crawl: in the default user agent, and as From if an address."
     )
     retries: int = _setting(
         3, ValueKind.COUNT, Change.FREE, "For failures that may pass: timeouts, connection errors, 429, 5xx."
@@ -121,6 +137,14 @@ class Config:
     resolve: tuple[str, ...] = _setting(
         (), ValueKind.RESOLVES, Change.FIXED, "Connect to this address for host names that match."
     )
+    allow_private: tuple[str, ...] = _setting(
+        (), ValueKind.NETWORKS, Change.FIXED, "Let links lead to private addresses in this network; without a value, in all."
+    )
+    header: tuple[str, ...] = _setting((), ValueKind.HEADERS, Change.FIXED, "Sent with each request; not for secrets.")
+    auth: tuple[str, ...] = _setting(
+        (), ValueKind.CREDENTIALS, Change.FIXED, "Where to read the user:password that is sent to this host, and to no other."
+    )
+    insecure: bool = _setting(False, ValueKind.SWITCH, Change.FIXED, "Do not verify the certificates of servers.")
 
     def __post_init__(self) -> None:
         for setting in SETTINGS.values():
@@ -143,8 +167,22 @@ class Config:
 
     def product_token(self) -> str:
         """Return the user agent's product token, as robots.txt names it (RFC 9309 section 2.2.1)."""
-        match = re.match(r"[A-Za-z_-]+", self.user_agent)
-        return match.group() if match else "crawlkit"
+        return product_token_of(self.user_agent) or "crawlkit"
+
+    def sent_user_agent(self) -> str:
+        """Return the User-Agent header: the setting, with the contact in its comment if it is the default (of any version)."""
+        is_ours = self.user_agent.startswith("crawlkit/") and self.user_agent.endswith(f" {_ABOUT}")
+        return f"{self.user_agent[:-1]}; {self.contact})" if is_ours and self.contact else self.user_agent
+
+    def from_address(self) -> str | None:
+        """Return the From header (RFC 9110 section 10.1.2): the contact if it is an e-mail address."""
+        return self.contact if is_email(self.contact) else None
+
+
+def product_token_of(user_agent: str) -> str | None:
+    """Return the product token that `user_agent` begins with, None if it begins with none."""
+    match = re.match(r"[A-Za-z_-]+", user_agent)
+    return match.group() if match else None
 
 
 SETTINGS: Mapping[str, Setting] = {f.name: Setting(key=f.name, default=f.default, **f.metadata) for f in fields(Config)}

@@ -5,16 +5,15 @@ was expected and what was given. `format_value` is its inverse: what it returns 
 """
 
 import difflib
-import ipaddress
 import math
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, StrEnum
 from typing import Any, assert_never
 
+from crawlkit.config_items import ItemCheck, check_credential, check_header, check_network, check_pattern, check_resolve
 from crawlkit.errors import ConfigError
 
 KIB = 1024
@@ -45,9 +44,13 @@ class ValueKind(Enum):
     SIZE = "SIZE"
     SWITCH = ""
     TEXT = "TEXT"
+    CONTACT = "ADDR|URL"
     SCOPE = "MODE"
     PATTERNS = "RE"
     RESOLVES = "GLOB=ADDR[:PORT]"
+    NETWORKS = "CIDR"
+    HEADERS = "NAME: VALUE"
+    CREDENTIALS = "HOST=env:NAME|file:PATH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class Setting:
     @property
     def repeatable(self) -> bool:
         """Whether the option may be given more than once."""
-        return self.kind in (ValueKind.PATTERNS, ValueKind.RESOLVES)
+        return self.kind in _ITEM_CHECKS
 
     @property
     def optional(self) -> bool:
@@ -92,6 +95,16 @@ _SWITCHES: Mapping[object, bool] = {
 }  # fmt: skip
 _MOST_SHOWN = 120
 
+_ITEM_CHECKS: Mapping[ValueKind, ItemCheck] = {
+    ValueKind.PATTERNS: check_pattern,
+    ValueKind.RESOLVES: check_resolve,
+    ValueKind.NETWORKS: check_network,
+    ValueKind.HEADERS: check_header,
+    ValueKind.CREDENTIALS: check_credential,
+}
+_SECRETIVE = frozenset({ValueKind.HEADERS, ValueKind.CREDENTIALS})
+"""Kinds whose wrong items may hold a secret all the same: a password where its place was to be named."""
+
 
 def parse_duration(text: str) -> float:
     """Return seconds for `500ms`, `10s`, `2h`, `1d` or a plain number of seconds; ValueError otherwise."""
@@ -107,18 +120,6 @@ def parse_size(text: str) -> int:
     if match is None or match[2] not in _UNITS_BYTES:
         raise ValueError("expected a size like 512KiB, 10MiB or 1GiB")
     return int(Decimal(match[1]) * _UNITS_BYTES[match[2]])
-
-
-def parse_resolve(text: str) -> tuple[str, str, int | None]:
-    """Return (glob, IP address without brackets, port or None) of `GLOB=ADDR[:PORT]`; ValueError otherwise."""
-    match = re.fullmatch(r"([!-<>-~]+)=(?:\[([^\[\]]+)\]|([^\[\]:]+))(?::(\d{1,5}))?", text.strip(), re.ASCII)
-    if match is None:
-        raise ValueError("not of this shape")
-    address = ipaddress.IPv6Address(match[2]) if match[2] else ipaddress.IPv4Address(match[3])
-    port = int(match[4]) if match[4] else None
-    if port is not None and not 1 <= port <= 65535:
-        raise ValueError("the port is not between 1 and 65535")
-    return match[1], str(address), port
 
 
 def read_value(setting: Setting, raw: object) -> Any:
@@ -152,9 +153,9 @@ def format_value(kind: ValueKind, value: Any) -> str:
             return _format_size(value)
         case ValueKind.SWITCH:
             return "true" if value else "false"
-        case ValueKind.PATTERNS | ValueKind.RESOLVES:
+        case ValueKind.PATTERNS | ValueKind.RESOLVES | ValueKind.NETWORKS | ValueKind.HEADERS | ValueKind.CREDENTIALS:
             return "\n".join(value)
-        case ValueKind.COUNT | ValueKind.TEXT | ValueKind.SCOPE:
+        case ValueKind.COUNT | ValueKind.TEXT | ValueKind.CONTACT | ValueKind.SCOPE:
             return str(value)
         case _:
             assert_never(kind)
@@ -229,6 +230,26 @@ def _read_text(setting: Setting, raw: object) -> str:
     raise _refusal(setting, raw, "one line of printable ASCII text")
 
 
+_EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
+"""An e-mail address as browsers take it (WHATWG HTML 4.10.5.1.5): a subset of RFC 5322's that needs no quoting."""
+# It goes into a comment of the user agent, which parentheses or a backslash would end or break (RFC 9110 section 5.6.5).
+_CONTACT_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+([/?#][!-'*-\[\]-~]*)?")
+
+
+def is_email(text: str) -> bool:
+    """Return whether `text` is an e-mail address (and nothing else)."""
+    return _EMAIL.fullmatch(text) is not None
+
+
+def _read_contact(setting: Setting, raw: object) -> str:
+    text = raw.strip() if isinstance(raw, str) else None
+    if text is not None and text.lower() in ("", "none"):
+        return ""
+    if text is not None and (is_email(text) or _CONTACT_URL.fullmatch(text)):
+        return text
+    raise _refusal(setting, raw, "an e-mail address or an http(s) URL without parentheses, or nothing")
+
+
 def _read_scope(setting: Setting, raw: object) -> ScopeMode:
     modes = [mode.value for mode in ScopeMode]
     expected = f"{', '.join(modes[:-1])} or {modes[-1]}"
@@ -256,32 +277,17 @@ def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def _read_patterns(setting: Setting, raw: object) -> tuple[str, ...]:
-    return tuple(_checked_pattern(setting, item) for item in _items(setting, raw))
+def _read_items(setting: Setting, raw: object) -> tuple[str, ...]:
+    return tuple(_checked(setting, item) for item in _items(setting, raw))
 
 
-def _read_resolves(setting: Setting, raw: object) -> tuple[str, ...]:
-    return tuple(_checked_resolve(setting, item) for item in _items(setting, raw))
-
-
-def _checked_pattern(setting: Setting, item: str) -> str:
+def _checked(setting: Setting, item: str) -> str:
     try:
-        with warnings.catch_warnings():
-            # `[[:alpha:]]` and its like compile with a FutureWarning and match what nobody means.
-            warnings.simplefilter("error")
-            re.compile(item)
-    except (re.error, OverflowError, RecursionError, Warning) as error:
-        raise _refusal(setting, item, f"a regular expression ({error})") from error
-    return item
-
-
-def _checked_resolve(setting: Setting, item: str) -> str:
-    try:
-        parse_resolve(item)
+        return _ITEM_CHECKS[setting.kind](item)
     except ValueError as error:
-        expected = f"GLOB=ADDR[:PORT] with an IP address, IPv6 in brackets ({error})"
-        raise _refusal(setting, item, expected) from error
-    return item.strip()
+        if setting.kind in _SECRETIVE:
+            raise ConfigError(f"{setting.key}: expected {error}; what was given is not shown") from None
+        raise _refusal(setting, item, str(error)) from error
 
 
 _READERS: Mapping[ValueKind, Callable[[Setting, object], Any]] = {
@@ -290,10 +296,9 @@ _READERS: Mapping[ValueKind, Callable[[Setting, object], Any]] = {
     ValueKind.SIZE: _read_number,
     ValueKind.SWITCH: _read_switch,
     ValueKind.TEXT: _read_text,
+    ValueKind.CONTACT: _read_contact,
     ValueKind.SCOPE: _read_scope,
-    ValueKind.PATTERNS: _read_patterns,
-    ValueKind.RESOLVES: _read_resolves,
-}
+} | dict.fromkeys(_ITEM_CHECKS, _read_items)
 
 
 def _format_duration(value_s: float) -> str:

@@ -42,6 +42,7 @@ class Reason(StrEnum):
     HOST_GIVEN_UP = "host.given_up"
     ROBOTS_DISALLOW = "robots.disallow"
     ROBOTS_UNREACHABLE = "robots.unreachable"
+    ROBOTS_DELAY = "robots.delay_too_long"
 
 
 SENTENCES: Mapping[Reason, str] = MappingProxyType(
@@ -64,6 +65,7 @@ SENTENCES: Mapping[Reason, str] = MappingProxyType(
         Reason.HOST_GIVEN_UP: "The host failed so often that it was given up.",
         Reason.ROBOTS_DISALLOW: "robots.txt disallows this URL.",
         Reason.ROBOTS_UNREACHABLE: "robots.txt could not be had, so the URL counts as disallowed.",
+        Reason.ROBOTS_DELAY: "robots.txt asks for a longer Crawl-delay than is accepted.",
     }
 )
 """The fixed sentence of each reason: what the report's `detail` says."""

@@ -12,16 +12,20 @@ from hypothesis import strategies as st
 
 from crawlkit.config import (
     SETTINGS,
+    USER_AGENT,
+    VERSION,
     Change,
     Config,
     ScopeMode,
     Setting,
     ValueKind,
+    changed_config,
     find_setting,
     format_value,
     parse_duration,
     parse_resolve,
     parse_size,
+    product_token_of,
     read_value,
     settings_hash,
     to_toml,
@@ -48,6 +52,7 @@ configs = st.builds(
     delay=st.floats(0, 1e9) | st.integers(0, 10**6).map(lambda ms: ms / 1000),
     robots=st.booleans(),
     user_agent=st.from_regex(r"[!-~]([ -~]{0,40}[!-~])?", fullmatch=True),
+    contact=st.sampled_from(["", "me@a.test", "https://a.test/bot?x=1"]),
     resolve=resolves,
 )
 
@@ -87,6 +92,13 @@ configs = st.builds(
         ("resolve", ["*.test=127.0.0.1:80"], ("*.test=127.0.0.1:80",)),
         ("resolve", "a.test=[::1]:8080", ("a.test=[::1]:8080",)),
         ("user_agent", "me/1.0 (+https://me.test)", "me/1.0 (+https://me.test)"),
+        ("contact", " me+crawl@mail.a.test ", "me+crawl@mail.a.test"),
+        ("contact", "https://[::1]:8080/who?a=b#c", "https://[::1]:8080/who?a=b#c"),
+        ("contact", "http://a.test", "http://a.test"),
+        ("contact", "", ""),
+        ("contact", "none", ""),
+        ("max_crawl_delay", "2m", 120.0),
+        ("max_retry_after", "0", 0.0),
     ],
 )
 def test_a_value_is_read_from_text_toml_and_python(key: str, raw: object, value: object) -> None:
@@ -135,6 +147,22 @@ def test_a_value_is_read_from_text_toml_and_python(key: str, raw: object, value:
         ("user_agent", "a\r\nX-Evil: 1", "printable ASCII"),
         ("user_agent", "краулер", "printable ASCII"),
         ("user_agent", 3, "printable ASCII"),
+        ("contact", "me", "an e-mail address or an http(s) URL"),
+        ("contact", "me@", "an e-mail address"),
+        ("contact", "@a.test", "an e-mail address"),
+        ("contact", "a@b@c", "an e-mail address"),
+        ("contact", "Me <me@a.test>", "an e-mail address"),
+        ("contact", "me@a.test\r\nX-Evil: 1", "an e-mail address"),
+        ("contact", "me@a.test, you@a.test", "an e-mail address"),
+        ("contact", "https://", "an http(s) URL"),
+        ("contact", "ftp://a.test/", "an http(s) URL"),
+        ("contact", "https://a.test/)", "without parentheses"),
+        ("contact", "https://a.test/\\", "without parentheses"),
+        ("contact", "https://a.test/a b", "an http(s) URL"),
+        ("contact", "https://a.test/ü", "an http(s) URL"),
+        ("contact", None, "a value"),
+        ("contact", 3, "an e-mail address"),
+        ("max_crawl_delay", "-1", "a duration"),
         ("include", "(", "a regular expression (missing )"),
         ("exclude", "[[:alpha:]]x", "a regular expression (Possible nested set"),
         ("exclude", "a{99999999999999}", "a regular expression"),
@@ -261,9 +289,13 @@ def test_the_hash_changes_with_what_decides_the_report_and_with_nothing_else(key
         ValueKind.SIZE: 7,
         ValueKind.SWITCH: not setting.default,
         ValueKind.TEXT: "other/1",
+        ValueKind.CONTACT: "me@a.test",
         ValueKind.SCOPE: "any",
         ValueKind.PATTERNS: ("x",),
         ValueKind.RESOLVES: ("*=127.0.0.1",),
+        ValueKind.NETWORKS: ("10.0.0.0/8",),
+        ValueKind.HEADERS: ("X: 1",),
+        ValueKind.CREDENTIALS: ("a.example=env:A",),
     }
     changed = settings_hash(Config.from_values({key: others[setting.kind]})) != settings_hash(Config())
     assert changed == (setting.change is not Change.FREE)
@@ -329,3 +361,39 @@ def test_profiles_are_what_their_names_say() -> None:
 )
 def test_the_product_token_is_the_user_agents_first_word(user_agent: str, token: str) -> None:
     assert Config(user_agent=user_agent).product_token() == token
+
+
+@pytest.mark.parametrize("contact", ["me@a.test", "https://a.test/bot"])
+def test_a_contact_is_added_to_the_default_user_agent_and_to_no_other(contact: str) -> None:
+    sent = Config(contact=contact).sent_user_agent()
+    assert sent == f"{USER_AGENT.removesuffix(')')}; {contact})"
+    assert Config(user_agent=sent).sent_user_agent() == sent
+    assert Config(contact=contact, user_agent="me/1.0 (mine)").sent_user_agent() == "me/1.0 (mine)"
+    assert Config(contact=contact).product_token() == "crawlkit"
+
+
+def test_without_a_contact_the_user_agent_is_sent_as_set() -> None:
+    assert Config().sent_user_agent() == USER_AGENT
+    assert Config(user_agent="me/1.0").sent_user_agent() == "me/1.0"
+
+
+def test_a_crawl_of_an_older_version_keeps_its_user_agent_and_its_contact() -> None:
+    old = USER_AGENT.replace(VERSION, "0.0.9")
+    assert Config(user_agent=old, contact="me@a.test").sent_user_agent() == f"{old.removesuffix(')')}; me@a.test)"
+
+
+@pytest.mark.parametrize(("contact", "sent"), [("me@a.test", "me@a.test"), ("https://a.test/bot", None), ("", None)])
+def test_only_an_e_mail_address_is_sent_as_from(contact: str, sent: str | None) -> None:
+    assert Config(contact=contact).from_address() == sent
+
+
+@pytest.mark.parametrize(("user_agent", "token"), [("A-Bot_x/2", "A-Bot_x"), ("*", None), ("", None), ("1bot", None)])
+def test_a_product_token_is_what_a_user_agent_begins_with(user_agent: str, token: str | None) -> None:
+    assert product_token_of(user_agent) == token
+
+
+def test_the_longest_crawl_delay_is_frozen_and_the_longest_retry_after_is_not() -> None:
+    assert changed_config(Config(), {"max_retry_after": "1h"}).max_retry_after == 3600
+    for change in ({"max_crawl_delay": "1h"}, {"contact": "me@a.test"}):
+        with pytest.raises(ConfigError, match="frozen when the crawl began"):
+            changed_config(Config(), change)

@@ -2,8 +2,9 @@
 
 Each template has credit, and each host some to spare. A new URL is paid from its template's credit, else from what the host
 can spare: a template may draw no more than `template_budget` of that, and never more than three times what it leaves for the
-others. A page whose text is new (`policy.novelty`) earns credit for its template, one for the host and one for the template
-whose page led to it; what leads no further (a redirect, a failure, what is not HTML) earns its price back.
+others. A page whose text is new (`policy.novelty`) earns credit for its template, one for the template whose page led to it
+and, while its template is young, one for the host; what leads no further (a redirect, a failure, what is not HTML) earns its
+price back.
 
 So templates that go on saying something new go on growing, listings live on what they list, and a calendar without end, a
 space of session ids or of filters runs dry.
@@ -12,17 +13,17 @@ space of session ids or of filters runs dry.
 from collections.abc import Iterable
 
 from crawlkit.model import Record
-from crawlkit.policy.novelty import MEMORY_BYTES, is_fresh, remember, template_of
+from crawlkit.policy.novelty import MEMORY_BYTES, is_fresh, own_shingles, remember, template_of
 from crawlkit.policy.urls import host_of
 from crawlkit.state.templates import Account, Templates
 
-EARNED = 4
-"""What a fresh page earns for its template, which so may go on growing while one page in four is fresh."""
+EARNED = 3
+"""What a fresh page earns for its template, which so may go on growing while one page in three is fresh."""
 
 LEFT_SHARE = 3
 
 FEW_PAGES = 8
-"""Up to so many pages a template's are compared with those of all young templates of the host: traps make many shapes."""
+"""Up to so many pages a template is young, and they are compared with all young ones of the host: traps make many shapes."""
 
 
 class Budget:
@@ -57,7 +58,8 @@ class Budget:
         template = self._templates.get(template_of(record.url))
         fresh = sketch is not None and self._is_fresh(record.url, template, sketch)
         if fresh:
-            self._add(self.host(record.url), 1)
+            if template.pages <= FEW_PAGES:
+                self._add(self.host(record.url), 1)
             if record.via is not None:
                 leader = self._templates.get(template_of(record.via))
                 if leader is not template:
@@ -81,9 +83,11 @@ class Budget:
             template.memory, template.before = bytearray(host.memory), host.before
         known = host if template.memory is None else template
         assert known.memory is not None
-        fresh = is_fresh(sketch, known.memory, known.before)
-        remember(sketch, known.memory)
+        own = own_shingles(sketch, known.before)
+        fresh = is_fresh(own, known.memory)
+        remember(own, known.memory)
         known.before = sketch
+        known.unsaved_pages += 1
         self._templates.changed(known)
         return fresh
 

@@ -233,7 +233,7 @@ class Coordinator:
 
     def _note_crawl_delay(self, host: Host, standing: Standing) -> bool:
         """Take over what an origin asks for; whether the host's gap is another now."""
-        delay = standing.rules.crawl_delay_s or 0.0
+        delay = standing.crawl_delay_s
         if host.record.crawl_delay_s == delay:
             return False
         host.record.crawl_delay_s = delay
@@ -270,7 +270,7 @@ class Coordinator:
     def _settle_page(self, host: Host, job: PageJob, fetched: Fetched, now: float) -> None:
         answer = fetched.answer
         assert isinstance(answer, Facts | FetchFailure)
-        disposition = dispose(job.url, job.attempts, answer, self._config.retries, now)
+        disposition = dispose(job.url, job.attempts, answer, self._config.retries, now, self._config.max_retry_after)
         if disposition.hold_s:
             host.record.hold_until_s = max(host.record.hold_until_s, now + disposition.hold_s)
         match disposition.outcome:

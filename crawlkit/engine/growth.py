@@ -24,6 +24,9 @@ from crawlkit.state.templates import Account, HeldRow
 FRESH_PAGES_A_ROUND = 250
 """Fresh pages of a host after which as many of its held pages are walked again: about one for one."""
 
+PATIENCE = 256
+"""Links in a row without credit that end a held page's turn, lest a listing of 100,000 be walked to its end each time."""
+
 PAGES_A_STEP = 8
 
 MET_ON_PAGES = 8
@@ -63,6 +66,7 @@ class Growth:
         self._admission = admission
         self._budget = budget
         self._rounds: dict[bytes, int] = {}  # by the key of a host's account: held pages still to be walked
+        self._turn = (b"", 0)  # whose held pages are walked if there is nothing else to do, and how many more of them
         self._in_vain = 0  # pages walked since one led to anything, with nothing else to do
         self._surveys: dict[bytes, Survey] = {}  # what those led to, by the key of a host's account
 
@@ -81,10 +85,21 @@ class Growth:
                 self._rounds[host.key] = min(host.held, FRESH_PAGES_A_ROUND)
             self._templates.changed(host)
 
-    def follow(self, record: Record, position: int = 0) -> None:
-        """Meet what a settled record leads to, from the `position`-th edge on; hold it if some of that cannot be paid."""
-        edges = enumerate(itertools.islice(admitting_edges(record), position, None), position)
-        unpaid = [(place, edge.url) for place, edge in edges if not self._admission.meet(edge, record.url)]
+    def follow(self, record: Record, position: int = 0, patience: int = 0) -> None:
+        """Meet what a settled record leads to, from the `position`-th edge on; hold it if some of that cannot be paid.
+
+        The walk may end early, after `patience` such edges in a row (0 for never).
+        """
+        unpaid: list[tuple[int, str]] = []
+        in_a_row = 0
+        for place, edge in enumerate(itertools.islice(admitting_edges(record), position, None), position):
+            if self._admission.meet(edge, record.url):
+                in_a_row = 0
+                continue
+            unpaid.append((place, edge.url))
+            in_a_row += 1
+            if in_a_row == patience:
+                break
         if not unpaid:
             return
         if not record.held:
@@ -123,11 +138,11 @@ class Growth:
             return
         if left:
             self._rounds[key] = left
-        self._walk(host)
+        self._walk(host, PATIENCE)
 
     def _walk_any(self) -> None:
         counters = self._state.counters
-        host = self._templates.holder()
+        host = self._next_holder()
         if self._in_vain >= counters.held:
             if not self._grant(host):
                 self._refuse(self._take(host))
@@ -135,8 +150,18 @@ class Growth:
         if self._in_vain == 0:
             self._surveys.clear()
         self._surveys.setdefault(host.key, Survey())
-        self._walk(host)
+        self._walk(host, 0)
         self._in_vain = 0 if counters.queued else self._in_vain + 1
+
+    def _next_holder(self) -> Account:
+        """Return a host with held pages, each as often in a row as it has such pages."""
+        key, left = self._turn
+        host = self._templates.at(key) if left else None
+        if host is None or not host.held:
+            host = self._templates.holder()
+            left = host.held
+        self._turn = (host.key, left - 1)
+        return host
 
     def _grant(self, host: Account) -> bool:
         """Give credit for all that the held pages of a host lead to, if that is finite; whether it was given."""
@@ -149,9 +174,9 @@ class Growth:
         self._in_vain = 0
         return True
 
-    def _walk(self, host: Account) -> None:
+    def _walk(self, host: Account, patience: int) -> None:
         record, position = self._take(host)
-        self.follow(record, position)
+        self.follow(record, position, patience)
 
     def _refuse(self, page: tuple[Record, int]) -> None:
         record, position = page

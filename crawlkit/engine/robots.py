@@ -2,6 +2,7 @@
 
 RFC 9309, and the contract where it leaves a choice: a file holds 24 hours; 4xx other than 429 allows everything; 5xx, 429 and
 network failures are tried again as pages are, then disallow for an hour, unless an older verdict is known: that one is kept.
+A Crawl-delay above the longest that the settings accept excludes the URLs of its origin.
 """
 
 from collections import OrderedDict
@@ -35,6 +36,11 @@ class Standing:
     body_bytes: int
     all_end: Done | None = None
 
+    @property
+    def crawl_delay_s(self) -> float:
+        """The Crawl-delay to keep, 0 where there is none, or nothing that it would be kept for."""
+        return 0.0 if self.all_end is not None else self.rules.crawl_delay_s or 0.0
+
     def refusal(self, url: str) -> Done | None:
         """Return how a URL ends that robots.txt keeps us from, None if it may be fetched."""
         if self.all_end is not None:
@@ -53,6 +59,8 @@ class Robots:
         self._token = config.product_token()
         self._retries = config.retries
         self._delay_s = config.delay
+        self._max_crawl_delay_s = config.max_crawl_delay
+        self._max_retry_after_s = config.max_retry_after
         self._known: OrderedDict[str, Standing] = OrderedDict()
         self._known_bytes = 0
         self._hops: dict[str, RobotsJob] = {}
@@ -76,11 +84,10 @@ class Robots:
         answer = fetched.answer
         assert isinstance(answer, Response | FetchFailure)
         self._hops.pop(job.origin, None)
-        if isinstance(answer, Response) and answer.status in REDIRECTS and job.hops < MAX_ROBOTS_REDIRECTS:
-            target = _location(job.url, answer)
-            if target is not None:
-                self._hops[job.origin] = replace(job, url=target, hops=job.hops + 1)
-                return 0.0
+        hop = next_hop(job, answer)
+        if hop is not None:
+            self._hops[job.origin] = hop
+            return 0.0
         access = access_of(answer)
         match access:
             case Access.RULES:
@@ -97,7 +104,7 @@ class Robots:
     def _unreachable(self, job: RobotsJob, answer: Response | FetchFailure, now: float) -> float:
         """Try again while retries last; then keep an older verdict, or disallow for a while."""
         attempts = job.attempts + 1
-        reason, asked_s = _why(answer, now)
+        reason, asked_s = _why(answer, now, self._max_retry_after_s)
         before = self._state.origins.get(job.origin)
         if retry.may_retry(reason, attempts, self._retries):
             self._state.origins.put(msgspec.structs.replace(before, attempts=attempts))
@@ -116,7 +123,7 @@ class Robots:
             self._state.counters.depend(OrderReason.ROBOTS_CHANGED)
         rules = self._rules(record)
         # Where the gap is longer than a verdict holds, no page would ever get its turn.
-        gap = politeness.gap_s(self._delay_s, rules.crawl_delay_s or 0.0)
+        gap = politeness.gap_s(self._delay_s, self._standing(record, rules).crawl_delay_s)
         record = msgspec.structs.replace(record, expires_s=max(record.expires_s, now + 2 * gap))
         self._state.origins.put(record)
         self._remember(record, rules)
@@ -124,8 +131,14 @@ class Robots:
     def _rules(self, record: OriginRecord) -> Rules:
         return parse(record.body, self._token) if record.state is RobotsState.RULES else _ALLOW_ALL
 
+    def _standing(self, record: OriginRecord, rules: Rules) -> Standing:
+        all_end = _all_end(record.state)
+        if all_end is None and politeness.is_too_long(rules.crawl_delay_s, self._max_crawl_delay_s):
+            all_end = Done(Kind.EXCLUDED, Reason.ROBOTS_DELAY, f"Crawl-delay: {rules.crawl_delay_s:g}")
+        return Standing(rules, record.expires_s, len(record.body), all_end)
+
     def _remember(self, record: OriginRecord, rules: Rules) -> Standing:
-        standing = Standing(rules, record.expires_s, len(record.body), _all_end(record.state))
+        standing = self._standing(record, rules)
         old = self._known.pop(record.origin, None)
         self._known_bytes += standing.body_bytes - (old.body_bytes if old else 0)
         self._known[record.origin] = standing
@@ -134,18 +147,22 @@ class Robots:
         return standing
 
 
-def _location(url: str, answer: Response) -> str | None:
+def next_hop(job: RobotsJob, answer: Response | FetchFailure) -> RobotsJob | None:
+    """Return the fetch that follows where `answer` redirects `job` to; None if it does not, or leads on too far or nowhere."""
+    if isinstance(answer, FetchFailure) or answer.status not in REDIRECTS or job.hops >= MAX_ROBOTS_REDIRECTS:
+        return None
     values = set(answer.header_values(b"location"))
-    return resolve_location(url, values.pop()) if len(values) == 1 else None
+    target = resolve_location(job.url, values.pop()) if len(values) == 1 else None
+    return None if target is None else replace(job, url=target, hops=job.hops + 1)
 
 
-def _why(answer: Response | FetchFailure, now: float) -> tuple[Reason, float | None]:
+def _why(answer: Response | FetchFailure, now: float, max_retry_after_s: float) -> tuple[Reason, float | None]:
     """Return the reason an answer is no verdict, and the wait that it asks for."""
     if isinstance(answer, FetchFailure):
         return answer.reason, None
     reason = retry.reason_of_status(answer.status) or Reason.RESET  # a 2xx that is not whole
     asked = answer.header_values(b"retry-after")
-    return reason, retry.retry_after_s(asked[0].decode("latin-1"), now) if asked else None
+    return reason, retry.retry_after_s(asked[0].decode("latin-1"), now, max_retry_after_s) if asked else None
 
 
 def _verdict_without_file(reason: Reason, answer: Response | FetchFailure) -> RobotsState:

@@ -1,6 +1,7 @@
 """A run of a crawl from its making or opening to its end: puts state, coordinator, workers and loop together."""
 
 import itertools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -9,14 +10,17 @@ from pathlib import Path
 from crawlkit.clock import Clock, SystemClock
 from crawlkit.config import Config, changed_config
 from crawlkit.engine.coordinator import Coordinator, OnPage
+from crawlkit.engine.credentials import extra_headers
 from crawlkit.engine.ending import Ending, exit_status
 from crawlkit.engine.loop import Loop
+from crawlkit.engine.network import open_network
 from crawlkit.engine.revival import revive
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import ExitStatus, UsageError
 from crawlkit.model import Kind, Reason, Record
-from crawlkit.net.resolver import GuardedResolver, parse_resolves, private_seed_addresses
-from crawlkit.net.transport import Transport, open_transport
+from crawlkit.net.fetch import ExtraHeaders
+from crawlkit.net.resolver import parse_resolves, private_seed_addresses
+from crawlkit.net.transport import Transport
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, parse_seed
 from crawlkit.state.counters import Counters
@@ -51,19 +55,24 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the caller is told of: pages; the coordinator, often, to look at only. `around` wraps the run, so as to stop it."""
+    """What the caller is told of: pages; the coordinator, often, to look at only; what to be warned of, as it starts.
+
+    `around` wraps the run, so as to stop it.
+    """
 
     on_page: OnPage | None = None
     on_turn: Callable[[Coordinator], object] = lambda _: None
+    on_warning: Callable[[str], object] = lambda _: None
     around: Callable[[Loop], AbstractContextManager[object]] = nullcontext
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The network and the clock of a run; without a transport a real one is opened."""
+    """The network, the clock and the environment variables of a run; without a transport a real one is opened."""
 
     transport: Transport | None = None
     clock: Clock = field(default_factory=SystemClock)
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
 
 def default_directory(seeds: Sequence[str]) -> Path:
@@ -79,10 +88,14 @@ def read_seeds(seeds: Sequence[str]) -> list[str]:
 
 
 async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Hooks, surroundings: Surroundings) -> Outcome:
-    """Make a crawl in `directory` and run it. UsageError for bad seeds, StateError and its kinds for the directory."""
+    """Make a crawl in `directory` and run it.
+
+    UsageError for bad seeds, ConfigError for a secret that is not there, StateError and its kinds for the directory.
+    """
     urls = read_seeds(seeds)
     scope = Scope.of(urls, config)
     rules = parse_resolves(config.resolve)
+    extra = extra_headers(config, surroundings.environ)
     check_space(directory, config.min_free_disk)
     with CrawlState.create(directory, config) as state:
         if surroundings.transport is None:
@@ -96,7 +109,7 @@ async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Ho
             coordinator.freeze(surroundings.clock.now()).write()
             state.installed()
         state.seal()
-        return await _drive(state, coordinator, config, hooks, surroundings)
+        return await _drive(state, coordinator, hooks, surroundings, extra)
 
 
 async def go_on(
@@ -108,10 +121,12 @@ async def go_on(
 ) -> Outcome:
     """Resume the crawl in `directory`, with changed settings, trying again what failed for the reasons in `retry`.
 
-    ConfigError for settings that may not change, StateError and its kinds.
+    ConfigError for settings that may not change and for a secret that is gone, StateError and its kinds.
     """
     with CrawlState.open(directory) as state:
         config = changed_config(state.config(), changes)
+        is_idle = state.counters.finished and not changes and not retry
+        extra = ExtraHeaders() if is_idle else extra_headers(config, surroundings.environ)
         if not state.counters.finished:
             check_space(directory, config.min_free_disk)
         scope = Scope.of(list(state.seeds()), config)
@@ -123,17 +138,20 @@ async def go_on(
         # Before the first request: a kill soon after it must not look like the clean end of the run before.
         coordinator.freeze(surroundings.clock.now()).write()
         state.installed()
-        return await _drive(state, coordinator, config, hooks, surroundings)
+        return await _drive(state, coordinator, hooks, surroundings, extra)
 
 
 async def _drive(
-    state: CrawlState, coordinator: Coordinator, config: Config, hooks: Hooks, surroundings: Surroundings
+    state: CrawlState, coordinator: Coordinator, hooks: Hooks, surroundings: Surroundings, extra: ExtraHeaders
 ) -> Outcome:
-    transport = surroundings.transport or open_transport(
-        GuardedResolver(parse_resolves(config.resolve), state.private_addresses()), connections=config.workers
-    )
+    config = state.config()
+    if config.insecure:
+        hooks.on_warning(
+            "warning: certificates are not verified (insecure): anyone on the way can read and change what is sent"
+        )
+    transport = surroundings.transport or open_network(config, state.private_addresses(), connections=config.workers)
     try:
-        worker = Worker(transport, config, surroundings.clock)
+        worker = Worker(transport, config, surroundings.clock, extra)
         loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn)
         with hooks.around(loop):
             how = await loop.run()

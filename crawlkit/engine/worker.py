@@ -5,7 +5,7 @@ import asyncio
 from crawlkit.clock import Clock
 from crawlkit.config import Config
 from crawlkit.model import Facts, Fetched, Job, PageJob, Response
-from crawlkit.net.fetch import Fetcher
+from crawlkit.net.fetch import ExtraHeaders, Fetcher
 from crawlkit.net.transport import Transport
 from crawlkit.policy.facts import read_answer
 
@@ -19,13 +19,12 @@ INLINE_BODY_BYTES = 256 * 1024
 class Worker:
     """Carries out jobs through one transport."""
 
-    def __init__(self, transport: Transport, config: Config, clock: Clock) -> None:
+    def __init__(self, transport: Transport, config: Config, clock: Clock, extra: ExtraHeaders) -> None:
         self._clock = clock
         self._token = config.product_token()
-        self._pages = Fetcher(transport, timeout_s=config.timeout, max_body_bytes=config.max_body, user_agent=config.user_agent)
-        self._robots = Fetcher(
-            transport, timeout_s=config.timeout, max_body_bytes=ROBOTS_BODY_BYTES, user_agent=config.user_agent
-        )
+        self._most_links = config.max_links
+        self._pages = _fetcher(transport, config, config.max_body, extra)
+        self._robots = _fetcher(transport, config, ROBOTS_BODY_BYTES, extra)
 
     async def carry_out(self, job: Job) -> Fetched:
         """Return what came of `job`; never raises for what a remote did."""
@@ -39,5 +38,16 @@ class Worker:
 
     async def _read(self, url: str, response: Response) -> Facts:
         if len(response.body) <= INLINE_BODY_BYTES:
-            return read_answer(url, response, self._token)
-        return await asyncio.to_thread(read_answer, url, response, self._token)
+            return read_answer(url, response, self._token, self._most_links)
+        return await asyncio.to_thread(read_answer, url, response, self._token, self._most_links)
+
+
+def _fetcher(transport: Transport, config: Config, max_body_bytes: int, extra: ExtraHeaders) -> Fetcher:
+    return Fetcher(
+        transport,
+        timeout_s=config.timeout,
+        max_body_bytes=max_body_bytes,
+        user_agent=config.sent_user_agent(),
+        from_address=config.from_address(),
+        extra=extra,
+    )

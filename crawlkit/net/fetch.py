@@ -8,7 +8,8 @@ cookie, repeats nothing, and reads no further than the cap.
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -56,21 +57,46 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
+@dataclass(frozen=True, slots=True)
+class ExtraHeaders:
+    """What requests carry besides the usual: `everywhere`, fields that take the place of usual ones of their name.
+
+    `authorization` is what to prove oneself with, by host (as `Origin.host`); no other host is told.
+    """
+
+    everywhere: tuple[tuple[bytes, bytes], ...] = ()
+    authorization: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+
 class Fetcher:
     """Fetches through a transport, which stays its opener's to close.
 
-    `timeout_s` is for a whole request, connect to last byte. `max_body_bytes` caps the decoded body.
+    `timeout_s` is for a whole request, connect to last byte. `max_body_bytes` caps the decoded body. `from_address` is whom
+    to write to about the requests (RFC 9110 section 10.1.2).
     """
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, *, timeout_s: float, max_body_bytes: int, user_agent: str) -> None:
+    def __init__(
+        self,
+        transport: httpx.AsyncBaseTransport,
+        *,
+        timeout_s: float,
+        max_body_bytes: int,
+        user_agent: str,
+        from_address: str | None = None,
+        extra: ExtraHeaders | None = None,
+    ) -> None:
         self._transport = transport
         self._timeout_s = timeout_s
         self._max_body_bytes = max_body_bytes
-        self._headers = (
+        self._extra = extra or ExtraHeaders()
+        replaced = {name.lower() for name, _ in self._extra.everywhere}
+        usual = (
             (b"User-Agent", user_agent.encode()),
+            *([] if from_address is None else [(b"From", from_address.encode())]),
             (b"Accept", _ACCEPT),
             (b"Accept-Encoding", ACCEPT_ENCODING),
         )
+        self._headers = (*(header for header in usual if header[0].lower() not in replaced), *self._extra.everywhere)
         self._site = lru_cache(_KNOWN_SITES)(self._new_site)
 
     async def fetch(self, url: str) -> Response | FetchFailure:
@@ -89,7 +115,10 @@ class Fetcher:
         """Return what all requests have in common whose URL begins with `prefix`, like `https://a.example:8443`."""
         # Host is given because httpx would decode the name, and raises for punycode that browsers accept.
         host = (b"Host", prefix[prefix.index("//") + 2 :].encode())
-        return Origin.of(prefix), httpx.Headers([host, *self._headers])
+        origin = Origin.of(prefix)
+        proof = self._extra.authorization.get(origin.host)
+        own = [] if proof is None else [(b"Authorization", proof)]
+        return origin, httpx.Headers([host, *self._headers, *own])
 
     async def _get(self, url: str) -> Response | FetchFailure:
         path = url.index("/", url.index("//") + 2)

@@ -1,8 +1,8 @@
 """Host names to addresses, and the guard: nothing but checked addresses ever reaches a connect.
 
-The guard sits behind the look-up, so a name that points inward and a name that changes its mind are caught alike. Two
-things open it, each no further than its host: a `--resolve` rule, and the private addresses a seed's host and port had
-when the crawl was seeded.
+The guard sits behind the look-up, so a name that points inward and a name that changes its mind are caught alike. Three
+things open it: a `--resolve` rule and the private addresses a seed's host and port had when the crawl was seeded, each
+no further than its host, and `--allow-private` for all of a network but a cloud's metadata service.
 """
 
 import asyncio
@@ -19,8 +19,9 @@ from typing import Final, Protocol
 
 import httpx
 
+from crawlkit.config_items import Network
 from crawlkit.errors import ConfigError
-from crawlkit.net.addresses import is_public
+from crawlkit.net.addresses import is_in, is_metadata, is_public
 from crawlkit.net.request import Origin
 
 _TTL_S: Final = 60.0  # getaddrinfo tells no TTL; a minute is what browsers assume
@@ -139,7 +140,7 @@ async def private_seed_addresses(
     """Return the private addresses that the hosts of `seeds` (URLs in normal form) have now, by `host:port`.
 
     Hosts without any, hosts that cannot be resolved, and names that `rules` lead elsewhere (they are not looked up) are not
-    in it.
+    in it; nor is the address of a cloud's metadata service, but where a seed spells it out.
     """
     hosts = {
         host_port(host, port): host
@@ -161,25 +162,28 @@ def _rule_for(host: str, rules: Sequence[Resolve]) -> Resolve | None:
 
 async def _private_addresses(host: str, dns: Dns) -> tuple[str, ...]:
     try:
-        addresses = (host,) if is_address_literal(host) else await dns.look_up(host)
+        if is_address_literal(host):
+            return () if is_public(host) else (host,)
+        return tuple(address for address in await dns.look_up(host) if not (is_public(address) or is_metadata(address)))
     except socket.gaierror:
         return ()
-    return tuple(address for address in addresses if not is_public(address))
 
 
 class GuardedResolver:
     """Where to connect: rules first, then a look-up, remembered for a minute, then the guard.
 
-    `allowed` is what `private_seed_addresses` returned when the crawl was seeded.
+    `allowed` is what `private_seed_addresses` returned when the crawl was seeded. `networks` are open to all hosts.
     """
 
     def __init__(
         self,
         rules: Sequence[Resolve] = (),
         allowed: Mapping[str, Collection[str]] | None = None,
+        networks: Sequence[Network] = (),
         *,
         dns: Dns | None = None,
     ) -> None:
+        self._networks = tuple(networks)
         self._rules = tuple(rules)
         self._allowed = {key: frozenset(addresses) for key, addresses in (allowed or {}).items()}
         self._dns = dns or SystemDns()
@@ -205,7 +209,9 @@ class GuardedResolver:
         return allowed
 
     def _may_connect(self, address: str, host: str, port: int) -> bool:
-        return is_public(address) or address in self._allowed.get(host_port(host, port), ())
+        if is_public(address) or address in self._allowed.get(host_port(host, port), ()):
+            return True
+        return is_in(address, self._networks) and not is_metadata(address)
 
     async def _look_up(self, host: str) -> tuple[str, ...]:
         now_s = asyncio.get_running_loop().time()

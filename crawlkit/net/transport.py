@@ -100,6 +100,11 @@ def _message(request: httpx.Request) -> bytes:
     return message
 
 
+def unverified_tls() -> ssl.SSLContext:
+    """Return what takes any certificate, for any name."""
+    return httpx.create_ssl_context(verify=False)
+
+
 def open_transport(resolver: GuardedResolver, *, connections: int, tls: ssl.SSLContext | None = None) -> WireTransport:
     """Open the transport of a crawl, in a running loop; `aclose` it. It owns `resolver` from now on.
 

@@ -34,7 +34,9 @@ class Disposition:
     hold_s: float = 0.0
 
 
-def dispose(url: str, failed_before: int, answer: Facts | FetchFailure, retries: int, now: float) -> Disposition:
+def dispose(
+    url: str, failed_before: int, answer: Facts | FetchFailure, retries: int, now: float, max_retry_after_s: float
+) -> Disposition:
     """Decide what `answer` leads to, after `failed_before` failed fetches of `url`, at time `now`."""
     match answer:
         case FetchFailure(reason, message):
@@ -46,7 +48,7 @@ def dispose(url: str, failed_before: int, answer: Facts | FetchFailure, retries:
             failed = retry.reason_of_status(status)
             if failed is None:
                 return Disposition(Done(Kind.PAGE))
-            asked_s = None if answer.retry_after is None else retry.retry_after_s(answer.retry_after, now)
+            asked_s = None if answer.retry_after is None else retry.retry_after_s(answer.retry_after, now, max_retry_after_s)
             done = Done(Kind.FAILURE, failed, f"HTTP {status}")
             return _failed(url, failed_before + 1, done, retries, asked_s, status)
 

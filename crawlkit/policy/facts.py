@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -24,14 +25,15 @@ _UTF8_BOM = b"\xef\xbb\xbf"
 _NO_PAGE = Page(title=None, base="", links=(), nofollow=(), canonical=None, directives=frozenset(), text=None)
 
 
-def read_answer(url: str, response: Response, agent: str = "crawlkit") -> Facts:
+def read_answer(url: str, response: Response, agent: str = "crawlkit", most_links: int = sys.maxsize) -> Facts:
     """Return what the answer to a request of `url`, a normal form, says. Never raises.
 
     Title, links and meta elements are read of 2xx answers that are HTML by their type, or by their start where there is
     no type; `canonical` may also come from the Link header of any 2xx answer. `content_type` is what was declared, None
     if nothing usable was. `charset` is the encoding that HTML was read in; of all else, the one that was declared.
     `directives` are those of the robots meta elements and of X-Robots-Tag, without those for another robot than
-    `agent`, our product token. Where `nofollow` or `none` is among them, no link admits, nor does `canonical`.
+    `agent`, our product token. Where `nofollow` or `none` is among them, no link admits, nor does `canonical`. Of a page with
+    more than `most_links` links the first ones are kept, and it is marked as truncated.
     """
     headers = _grouped(response.headers)
     token = agent.lower()
@@ -42,7 +44,7 @@ def read_answer(url: str, response: Response, agent: str = "crawlkit") -> Facts:
         charset = detect(response.body, declared.charset)
         markup = _as_utf8(response.body, charset)
         refresh = [value.decode("latin-1") for value in headers[b"refresh"]]
-        page = read_page(xhtml_as_html(markup) if kind == XHTML else markup, url, charset, token, refresh)
+        page = read_page(xhtml_as_html(markup) if kind == XHTML else markup, url, charset, token, refresh, most_links)
     directives = page.directives.union(*_header_directives(headers[b"x-robots-tag"], token))
     follows = directives.isdisjoint(("nofollow", "none"))
     return Facts(
@@ -50,7 +52,7 @@ def read_answer(url: str, response: Response, agent: str = "crawlkit") -> Facts:
         content_type=declared.essence,
         charset=charset,
         body_bytes=len(response.body),
-        truncated=response.truncated,
+        truncated=response.truncated or page.cut,
         title=page.title,
         digest=f"sha256:{hashlib.sha256(response.body).hexdigest()}",
         links=page.links,

@@ -8,7 +8,9 @@ formatting elements anew, both as the Standard says. So 20,000 nested `<div>` ta
 2,000 times `<p><b a=N>` with different N (24 KB) take 2 s and 700 MB. Real pages stay far below.
 """
 
+import itertools
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -41,6 +43,13 @@ _SELF_CLOSED = re.compile(
     re.X,
 )
 
+# Where a link's start tag begins; within comments and scripts too, which only makes a bound be reached sooner.
+_LINK_TAG = re.compile(rb"<(?:a|area|i?frame)[\t\n\f\r />]", re.I)
+
+# Of a page with this many times more link elements than links are kept, the rest is not parsed: most pages repeat a link some
+# times, none repeats all of them so often.
+_TAGS_A_LINK = 5
+
 # How far above a title an svg element is looked for: to the root, a page of nested titles would take its square.
 _SVG_LEVELS = 32
 
@@ -52,7 +61,8 @@ class Page:
     `links` holds each http(s) link once: `a` and `area` in document order, then frames, then the target of a refresh.
     `nofollow` are the indices into `links` of those that are `rel=nofollow` wherever they stand. `base` is what
     references resolve against. `canonical` is the first usable `<link rel=canonical>`. `directives` is what its robots
-    meta elements say, as `robots_directives` gives it. `text` is the visible text, its nodes separated by `BREAK`.
+    meta elements say, as `robots_directives` gives it. `text` is the visible text, its nodes separated by `BREAK`. `cut`
+    tells that there may be more links than were asked for.
     """
 
     title: str | None
@@ -62,21 +72,26 @@ class Page:
     canonical: str | None
     directives: frozenset[str]
     text: str | None
+    cut: bool = False
 
 
-def read_page(markup: bytes, url: str, charset: str, agent: str, refresh: Sequence[str] = ()) -> Page:
+def read_page(
+    markup: bytes, url: str, charset: str, agent: str, refresh: Sequence[str] = (), most_links: int = sys.maxsize
+) -> Page:
     """Return what the document at `url` says. Never raises.
 
     `markup` is UTF-8; `charset` names the encoding it came in, in which the queries of its links are sent. `agent` is
     our product token in lower case: a meta element of that name counts like one named robots. `refresh` are the values
-    of the Refresh header; the first refresh with a target counts, and the header goes before the page.
+    of the Refresh header; the first refresh with a target counts, and the header goes before the page. Time and memory are
+    bounded by `most_links`, the number of links kept, as far as links are what makes the page large.
     """
-    tree = LexborHTMLParser(markup)
+    end = _end_of_links(markup, most_links * _TAGS_A_LINK)
+    tree = LexborHTMLParser(markup[:end])
     base = _base(tree, url, charset)
     joiner = Joiner(base, charset)
     metas = [node.attributes for node in tree.tags("meta")]
     targets = filter(None, map(refresh_target, (*refresh, *_refreshes(metas))))
-    follow = _links(tree, joiner, next(targets, None))
+    follow, is_more = _links(tree, joiner, next(targets, None), most_links)
     return Page(
         title=_title(tree),
         base=base,
@@ -85,6 +100,7 @@ def read_page(markup: bytes, url: str, charset: str, agent: str, refresh: Sequen
         canonical=_canonical(tree, joiner),
         directives=_meta_directives(metas, agent),
         text=_text(tree),  # the last: it takes scripts and styles out of the tree
+        cut=is_more or end is not None,
     )
 
 
@@ -125,20 +141,37 @@ def _base(tree: LexborHTMLParser, url: str, charset: str) -> str:
     return url
 
 
-def _links(tree: LexborHTMLParser, joiner: Joiner, refresh: str | None) -> dict[str, bool]:
-    """Return each link with whether it is followed, in the order of `Page.links`."""
+def _end_of_links(markup: bytes, most_tags: int) -> int | None:
+    """Return where the first link tag after `most_tags` of them starts, None if there are not so many."""
+    if markup.count(b"<") <= most_tags:
+        return None
+    tag = next(itertools.islice(_LINK_TAG.finditer(markup), most_tags, None), None)
+    return tag and tag.start()
+
+
+def _links(tree: LexborHTMLParser, joiner: Joiner, refresh: str | None, most: int) -> tuple[dict[str, bool], bool]:
+    """Return up to `most` links, each with whether it is followed, in the order of `Page.links`, and whether there are more."""
     follow: dict[str, bool] = {}
+    for link, is_followed in _references(tree, joiner, refresh):
+        if link in follow:
+            follow[link] |= is_followed
+        elif len(follow) < most:
+            follow[link] = is_followed
+        else:
+            return follow, True
+    return follow, False
+
+
+def _references(tree: LexborHTMLParser, joiner: Joiner, refresh: str | None) -> Iterator[tuple[str, bool]]:
     join = joiner.join
     for node in tree.css("a,area"):
         attributes = node.attributes
         # An SVG link may have xlink:href, which is a name of its own.
         if "href" in attributes and (link := join(attributes["href"] or "")):
-            unfollowed = "rel" in attributes and _has_token(attributes["rel"], "nofollow")
-            follow[link] = not unfollowed or follow.get(link, False)
+            yield link, not ("rel" in attributes and _has_token(attributes["rel"], "nofollow"))
     for reference in (*_sources(tree), refresh):
         if reference is not None and (link := join(reference)):
-            follow[link] = True
-    return follow
+            yield link, True
 
 
 def _sources(tree: LexborHTMLParser) -> Iterator[str]:

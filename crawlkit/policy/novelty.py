@@ -19,11 +19,14 @@ from crawlkit.policy.urls import host_of, path_of
 MOST_SHINGLES = 64
 """Shingles kept of a page."""
 
-MEMORY_BYTES = 4096
-"""Size of a template's memory: one byte for each shingle that it can hold."""
+MOST_OWN = 16
+"""Shingles beside the frame that are compared and remembered."""
+
+MEMORY_BYTES = 16_384
+"""Size of a template's memory, one byte a shingle: with 5,000 shingles, of 300 pages, one in seven was overwritten."""
 
 NEW_SHARE = 3
-"""Of a fresh page one shingle in so many of those beside the frame is new."""
+"""Of a fresh page one shingle in so many of its own is new."""
 
 MOST_TEXT = 32_768
 """Characters of a page's text that are looked at."""
@@ -121,20 +124,24 @@ def _hash_at(words: Sequence[bytes], start: int, own: frozenset[bytes]) -> int |
     return crc32(b" ".join(_MASK if _MASK in word or word in own else word for word in shingle))
 
 
-def is_fresh(sketch: Collection[int], memory: Sequence[int], before: Collection[int]) -> bool:
-    """Whether a page says something new, by its template's `memory` and the sketch of the page `before` it."""
+def own_shingles(sketch: Sequence[int], before: Collection[int]) -> list[int]:
+    """Return up to 16 shingles of a page that are not its template's frame: those that the page `before` it lacks."""
     frame = frozenset(before)
-    own = [shingle for shingle in sketch if shingle not in frame]
+    return [shingle for shingle in sketch if shingle not in frame][:MOST_OWN]
+
+
+def is_fresh(own: Collection[int], memory: Sequence[int]) -> bool:
+    """Whether a page with the shingles `own` says something new, by its template's memory."""
     new = sum(memory[shingle % MEMORY_BYTES] != _fingerprint(shingle) for shingle in own)
     return new > 0 and new * NEW_SHARE >= len(own)
 
 
-def remember(sketch: Collection[int], memory: bytearray) -> None:
+def remember(own: Collection[int], memory: bytearray) -> None:
     """Note a page's shingles in its template's memory; each takes the place of an older one."""
-    for shingle in sketch:
+    for shingle in own:
         memory[shingle % MEMORY_BYTES] = _fingerprint(shingle)
 
 
 def _fingerprint(shingle: int) -> int:
     """Return 1 to 255: two shingles of one place are alike once in 255 times."""
-    return (shingle >> 12) % 255 + 1
+    return (shingle >> 14) % 255 + 1

@@ -17,6 +17,11 @@ def gap_s(delay_s: float, crawl_delay_s: float) -> float:
     return max(delay_s, crawl_delay_s)
 
 
+def is_too_long(crawl_delay_s: float | None, most_s: float) -> bool:
+    """Whether a Crawl-delay (None for none) is above what is accepted, so that the host is left alone altogether."""
+    return crawl_delay_s is not None and crawl_delay_s > most_s
+
+
 def next_start_s(contact: Contact, gap: float, concurrency: int, not_before_s: float) -> float:
     """Return the earliest time for the next request to a host.
 

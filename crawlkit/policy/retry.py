@@ -14,9 +14,6 @@ from types import MappingProxyType
 
 from crawlkit.model import Reason
 
-MAX_RETRY_AFTER_S = 24 * 3600.0
-"""The longest wait a Retry-After may ask for; what asks for more gets this."""
-
 MAX_BACKOFF_S = 300.0
 """Where the exponential growth of our own waits ends."""
 
@@ -53,6 +50,7 @@ RULES: Mapping[Reason, RetryRule] = MappingProxyType(
         Reason.ROBOTS_UNREACHABLE: _STAYS,
         Reason.HOST_GIVEN_UP: _STAYS,
         Reason.ROBOTS_DISALLOW: _STAYS,
+        Reason.ROBOTS_DELAY: _STAYS,
     }
 )
 """One row for every reason."""
@@ -86,8 +84,8 @@ def backoff_s(key: str, attempts: int, base_s: float = 1.0, cap_s: float = MAX_B
     return full_s * (1 + int.from_bytes(digest) / 2**64) / 2
 
 
-def retry_after_s(value: str, now_s: float) -> float | None:
-    """Return the seconds that a Retry-After header asks to wait from `now_s` (epoch), from 0 to MAX_RETRY_AFTER_S.
+def retry_after_s(value: str, now_s: float, cap_s: float) -> float | None:
+    """Return the seconds that a Retry-After header asks to wait from `now_s` (epoch), from 0 to `cap_s`.
 
     RFC 9110 section 10.2.3: 1*DIGIT, or an HTTP-date in any of its three forms (5.6.7), read as UTC whatever the local
     zone is; a date that is past asks for 0. None where it is neither: fall back to our own wait.
@@ -104,7 +102,7 @@ def retry_after_s(value: str, now_s: float) -> float | None:
             return None
         # asctime names no zone, which the library reports as a naive time
         asked_s = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now_s
-    return min(max(asked_s, 0.0), MAX_RETRY_AFTER_S)
+    return min(max(asked_s, 0.0), cap_s)
 
 
 def hold_s(reason: Reason, key: str, attempts: int, asked_s: float | None = None) -> float:

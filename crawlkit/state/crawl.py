@@ -189,6 +189,7 @@ class CrawlState:
         """Note how the run that is going on ended."""
         self.runs[-1].ended_s = now
         self.runs[-1].how = how
+        self.templates.stage_memories()
 
     # Raised depth ----------------------------------------------------------------------------------------------------
 

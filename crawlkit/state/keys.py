@@ -19,6 +19,7 @@ SEED = b"g"
 RUN = b"l"
 RECENT = b"b"
 TEMPLATE = b"x"
+MEMORY = b"y"
 HELD = b"w"
 
 MAX_PRIORITY = 255
@@ -111,6 +112,11 @@ def origin_key(origin: str) -> bytes:
 def template_key(template: str) -> bytes:
     """Return the key of the account of a template, or of a host by its name."""
     return TEMPLATE + blake2b(template.encode(), digest_size=8, person=b"crawlkit.shap").digest()
+
+
+def memory_key(account: bytes) -> bytes:
+    """Return the key of what is remembered of the pages of a template or a host."""
+    return MEMORY + account[1:]
 
 
 def held_range(host: bytes) -> bytes:

@@ -12,13 +12,19 @@ from crawlkit.state import keys
 from crawlkit.state.damage import damaged
 from crawlkit.state.store import Store
 
-ACCOUNTS_IN_MEMORY = 4_096
+ACCOUNTS_IN_MEMORY = 2_048
+"""How many accounts are in memory; those that remember pages take 17 KB."""
+
+UNSAVED_PAGES = 16
+"""Pages after which a memory is written again: after a kill so many may seem new once more. Written with each checkpoint it
+would be most of what a broad crawl writes."""
+
+ROWS_A_LOOK = 64
 
 
 class AccountRecord(msgspec.Struct, array_like=True):
     """What is durable about a template, or a host.
 
-    `memory` holds fingerprints of the shingles met on its pages, `before` the sketch of the last page (`policy.novelty`).
     `drawn` is what a template took of what its host could spare; of a host, how many fresh pages it had since its held ones
     were walked. `held` counts a host's pages whose links wait, `grants` how often it was found to be finite after all.
     """
@@ -27,9 +33,17 @@ class AccountRecord(msgspec.Struct, array_like=True):
     drawn: int = 0
     pages: int = 0
     held: int = 0
-    before: tuple[int, ...] = ()
-    memory: bytes = b""
     grants: int = 0
+
+
+class MemoryRecord(msgspec.Struct, array_like=True):
+    """What is remembered of the pages of a template or a host (`policy.novelty`).
+
+    `marks` are fingerprints of the shingles that were met, `before` is the sketch of the last page.
+    """
+
+    marks: bytes
+    before: tuple[int, ...] = ()
 
 
 class HeldRow(msgspec.Struct, frozen=True, array_like=True):
@@ -42,27 +56,30 @@ class HeldRow(msgspec.Struct, frozen=True, array_like=True):
 class Account:
     """A template or a host in memory. Whoever changes it tells `Templates.changed`.
 
-    `cursor` is where its held pages are read on, so that no look-up passes over those that were taken.
+    `unsaved_pages` counts what `memory` was told since it was staged. `window` holds keys of held rows that come next,
+    `cursor` is where they are read on, so that no look-up passes over those that were taken.
     """
 
-    __slots__ = ("before", "credit", "cursor", "dirty", "drawn", "grants", "held", "key", "memory", "pages")
+    __slots__ = (
+        "before", "credit", "cursor", "drawn", "grants", "held", "key", "memory", "pages", "unsaved_pages", "window",
+    )  # fmt: skip
 
-    def __init__(self, key: bytes, record: AccountRecord) -> None:
+    def __init__(self, key: bytes, record: AccountRecord, memory: MemoryRecord | None) -> None:
         self.key = key
         self.credit = record.credit
         self.drawn = record.drawn
         self.pages = record.pages
         self.held = record.held
         self.grants = record.grants
-        self.before = record.before
-        self.memory = bytearray(record.memory) if record.memory else None
+        self.before = () if memory is None else memory.before
+        self.memory = None if memory is None else bytearray(memory.marks)
+        self.unsaved_pages = 0
+        self.window: list[bytes] = []
         self.cursor = b""
-        self.dirty = False
 
     def record(self) -> AccountRecord:
-        """Return what is durable."""
-        memory = bytes(self.memory or b"")
-        return AccountRecord(self.credit, self.drawn, self.pages, self.held, self.before, memory, self.grants)
+        """Return what is durable with each checkpoint."""
+        return AccountRecord(self.credit, self.drawn, self.pages, self.held, self.grants)
 
 
 class Templates:
@@ -85,8 +102,12 @@ class Templates:
         account = self._loaded.get(key)
         if account is None:
             value = self._store.get(key)
-            record = AccountRecord(credit) if value is None else self._decode(value)
-            account = self._loaded[key] = Account(key, record)
+            if value is None:
+                account = Account(key, AccountRecord(credit), None)
+            else:
+                memory = self._store.get(keys.memory_key(key))
+                account = Account(key, decode_account(value), None if memory is None else self.decode_memory(memory))
+            self._loaded[key] = account
         return account
 
     def changed(self, account: Account) -> None:
@@ -96,24 +117,39 @@ class Templates:
     def stage_changed(self) -> None:
         """Stage all accounts that changed since the last call."""
         for account in self._dirty.values():
-            self._stage(account)
+            self._stage(account, UNSAVED_PAGES)
         self._dirty.clear()
+
+    def stage_memories(self) -> None:
+        """Stage all that is remembered, however little that is, as before an end."""
+        for account in self._loaded.values():
+            self._stage_memory(account, 1)
 
     def trim(self, most: int = ACCOUNTS_IN_MEMORY) -> None:
         """Let go of accounts beyond `most`, those that were loaded longest ago. Only between steps, as for hosts."""
         for _ in range(len(self._loaded) - most):
             key, account = self._loaded.popitem(last=False)
             if self._dirty.pop(key, None) is not None:
-                self._stage(account)
+                self._stage(account, 1)
+            else:
+                self._stage_memory(account, 1)
 
-    def _stage(self, account: Account) -> None:
-        self._store.stage(account.key, self._compress(msgspec.msgpack.encode(account.record())))
+    def _stage(self, account: Account, unsaved: int) -> None:
+        self._store.stage(account.key, msgspec.msgpack.encode(account.record()))
+        self._stage_memory(account, unsaved)
 
-    def _decode(self, value: bytes) -> AccountRecord:
+    def _stage_memory(self, account: Account, unsaved: int) -> None:
+        if account.memory is not None and account.unsaved_pages >= unsaved:
+            account.unsaved_pages = 0
+            record = MemoryRecord(bytes(account.memory), account.before)
+            self._store.stage(keys.memory_key(account.key), self._compress(msgspec.msgpack.encode(record)))
+
+    def decode_memory(self, value: bytes) -> MemoryRecord:
+        """Return what a memory's row holds; StateDamaged if it cannot be read."""
         try:
-            return msgspec.msgpack.decode(self._decompress(value), type=AccountRecord)
+            return msgspec.msgpack.decode(self._decompress(value), type=MemoryRecord)
         except (msgspec.DecodeError, zstandard.ZstdError, MemoryError) as error:  # MemoryError: a length that cannot be
-            raise damaged(f"what is stored of a template cannot be read: {error}") from error
+            raise damaged(f"what a template remembers cannot be read: {error}") from error
 
     # Held pages ------------------------------------------------------------------------------------------------------
 
@@ -130,9 +166,14 @@ class Templates:
         """Take out the next page of those that wait for a host; after the last one the first is next."""
         prefix = keys.held_range(host.key)
         for start in (host.cursor or prefix, prefix):
-            rows = self._store.scan(keys.HELD, start, 1)
-            if rows and rows[0][0].startswith(prefix):
-                key, value = rows[0]
+            if not host.window:
+                rows = self._store.scan(keys.HELD, start, ROWS_A_LOOK)
+                host.window = [key for key, _ in reversed(rows) if key.startswith(prefix)]
+            if host.window:
+                key = host.window.pop()
+                value = self._store.get(key)
+                if value is None:
+                    break
                 host.cursor = key + b"\0"
                 host.held -= 1
                 self.changed(host)
@@ -141,13 +182,21 @@ class Templates:
         raise damaged("pages should wait for the budget of a template, but there are none")
 
     def holder(self) -> Account:
-        """Return the next host for which pages wait; after the last one the first is next."""
+        """Return the next host for which pages wait; after the last host the first is next."""
         for start in (self._cursor, keys.HELD):
             rows = self._store.scan(keys.HELD, start, 1)
             if rows:
-                self._cursor = rows[0][0] + b"\0"
+                self._cursor = keys.after(rows[0][0][:9])
                 return self.at(keys.TEMPLATE + rows[0][0][1:9])
         raise damaged("pages should wait for the budget of a template, but there are none")
+
+
+def decode_account(value: bytes) -> AccountRecord:
+    """Return the record of `value`; StateDamaged if it is none."""
+    try:
+        return msgspec.msgpack.decode(value, type=AccountRecord)
+    except msgspec.DecodeError as error:
+        raise damaged(f"what is stored of a template cannot be read: {error}") from error
 
 
 def decode_held(value: bytes) -> HeldRow:

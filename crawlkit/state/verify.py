@@ -42,6 +42,7 @@ _KINDS = {
     keys.RELAX: (21, "relax"),
     keys.ORIGIN: (17, "origins"),
     keys.TEMPLATE: (9, "templates"),
+    keys.MEMORY: (9, "memories"),
     keys.HELD: (20, "held"),
     keys.META: (None, "values"),
     keys.PAGE: (None, "records"),

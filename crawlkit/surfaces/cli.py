@@ -15,6 +15,7 @@ from crawlkit.errors import CrawlError, ExitStatus
 from crawlkit.surfaces.config_command import config_group
 from crawlkit.surfaces.demo import demo_command
 from crawlkit.surfaces.report_command import report_command
+from crawlkit.surfaces.robots_command import robots_command
 from crawlkit.surfaces.run_command import resume_command, run_command
 from crawlkit.surfaces.status_command import status_command
 from crawlkit.surfaces.summary import say
@@ -50,7 +51,16 @@ def cli(ctx: click.Context) -> None:
         ctx.exit(ExitStatus.USAGE)
 
 
-for command in (run_command, resume_command, report_command, status_command, verify_command, config_group, demo_command):
+for command in (
+    run_command,
+    resume_command,
+    report_command,
+    status_command,
+    verify_command,
+    robots_command,
+    config_group,
+    demo_command,
+):
     cli.add_command(command)
 
 

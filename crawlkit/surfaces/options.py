@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from crawlkit.config import SETTINGS, ScopeMode, Setting, ValueKind, find_setting, format_value, read_value
+from crawlkit.config_items import ALL_NETWORKS
 from crawlkit.errors import UsageError
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -18,9 +19,18 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 def setting_options(command: Decorated) -> Decorated:
     """Give a click command one option for each setting, named by its key, None (or `()`) where not given."""
-    for setting in reversed(list(SETTINGS.values())):
-        command = _option(setting)(command)
-    return command
+    return options_of(*SETTINGS)(command)
+
+
+def options_of(*keys: str) -> Callable[[Decorated], Decorated]:
+    """Return a decorator that gives a click command the options for the settings `keys`, as `setting_options` does for all."""
+
+    def decorate(command: Decorated) -> Decorated:
+        for key in reversed(keys):
+            command = _option(SETTINGS[key])(command)
+        return command
+
+    return decorate
 
 
 def config_file_option(command: Decorated) -> Decorated:
@@ -55,11 +65,14 @@ def _option(setting: Setting) -> Callable[[Decorated], Decorated]:
     name = setting.key.replace("_", "-")
     if setting.kind is ValueKind.SWITCH:
         return click.option(f"--{name}/--no-{name}", setting.key, default=None, help=_help(setting))
+    # Any flag_value, None too, would make the value optional.
+    without_value: dict[str, Any] = {"is_flag": False, "flag_value": ALL_NETWORKS} if setting.kind is ValueKind.NETWORKS else {}
     return click.option(
         *([f"-{setting.short}"] if setting.short else []),
         f"--{name}",
         setting.key,
         multiple=setting.repeatable,
+        **without_value,
         metavar="|".join(ScopeMode) if setting.kind is ValueKind.SCOPE else setting.kind.value,
         help=_help(setting),
     )
@@ -70,4 +83,4 @@ def _help(setting: Setting) -> str:
         return f"{setting.help} May be repeated."
     if setting.kind is ValueKind.SWITCH:
         return f"{setting.help} [default: {'on' if setting.default else 'off'}]"
-    return f"{setting.help} [default: {format_value(setting.kind, setting.default)}]"
+    return f"{setting.help} [default: {format_value(setting.kind, setting.default) or 'none'}]"

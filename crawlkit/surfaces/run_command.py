@@ -88,6 +88,10 @@ def _read_seeds(name: str) -> list[str]:
     return found
 
 
+def _warn(text: str) -> None:
+    say(f"crawlkit: {text}")
+
+
 def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Coroutine[Any, Any, Outcome]]) -> int:
     """Run a session with progress and signals; say how it ended and return its status."""
     resume = f"resume with: crawlkit resume {as_argument(directory)}"
@@ -102,7 +106,7 @@ def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Cor
             stopping_on_signals(on_second_signal) as stopper,
             open_progress(wanted=params["progress"], quiet=params["quiet"]) as progress,
         ):
-            outcome = run_async(session(Hooks(on_turn=progress.show, around=stopper.around)))
+            outcome = run_async(session(Hooks(on_turn=progress.show, on_warning=_warn, around=stopper.around)))
     except StorageError as error:
         say(f"crawlkit: {error}", *([resume] if is_begun(directory) else []))
         return ExitStatus.STORAGE

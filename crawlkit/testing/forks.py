@@ -90,7 +90,10 @@ class Nursery:
         order = _Order(arguments, faults or Faults(), kill_after_s)
         self._process.stdin.write(msgspec.json.encode(order) + b"\n")
         self._process.stdin.flush()
-        status: int | None = msgspec.json.decode(self._process.stdout.readline(), type=int | None)
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the nursery ended with {self._process.wait()}; standard error tells why")
+        status: int | None = msgspec.json.decode(answer, type=int | None)
         self._output.seek(0)
         output = self._output.read().decode(errors="replace")
         if status is None:

@@ -61,7 +61,7 @@ class Plan:
         rng = random.Random(seed)
         manners = rng.random() < 0.2
         hosts = rng.randint(1, 4)
-        pages = hosts * rng.randint(4, 8) if manners else rng.randint(30, 250)
+        pages = hosts * rng.randint(2, 5) if manners else rng.randint(30, 250)
         features = Features(
             redirects=rng.randint(0, pages // 8), chain=rng.randint(1, 3), canonicals=rng.randint(0, pages // 8),
             missing=rng.randint(0, 5), outside=rng.randint(0, 5), nofollow=rng.randint(0, 5),
@@ -70,10 +70,10 @@ class Plan:
             seed=seed,
             graph=make_graph(pages, seed, hosts=hosts, links_per_page=rng.randint(2, 12), features=features),
             workers=rng.choice(WORKERS),
-            delay_s=0.2 if manners else 0.0,
+            delay_s=0.5 if manners else 0.0,
             answer_delay_s=rng.choice((0.0, 0.001, 0.01)),
             host_concurrency=1 if manners else rng.choice((1, 4, 32)),
-            checkpoint_ms=rng.choice((5, 50, 250)),
+            checkpoint_ms=rng.choice((50, 1000) if manners else (5, 50, 250)),
         )
 
     def options(self, port: int) -> list[str]:

@@ -43,7 +43,8 @@ class Crawl:
                 continue
             link = memo.get(href)
             if link is None:
-                link = memo[href] = urljoin(url, href).partition("#")[0]
+                joined = href if href.startswith(("http://", "https://")) else urljoin(url, href)
+                link = memo[href] = joined.partition("#")[0]
             if link not in seen and link.startswith(inside):
                 seen[link] = True
                 self.queue.append(link)

@@ -11,6 +11,8 @@ from benchmarks.processes import run_part
 CHECKPOINT = {
     "stall_p99_ms": Unit("stall of the loop, 99th percentile", "ms"),
     "stall_ms": Unit("stall of the loop, longest", "ms"),
+    "busy_p99_ms": Unit("stall of the loop by its own CPU, 99th percentile", "ms"),
+    "busy_ms": Unit("stall of the loop by its own CPU, longest", "ms"),
     "stall_p50_ms": Unit("stall of the loop, median", "ms"),
     "pages_per_s": Unit("pages a second meanwhile", "1/s"),
 }

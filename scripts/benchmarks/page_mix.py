@@ -63,13 +63,30 @@ class PageMix:
         return max(ACTIVE_GAP_S, (self.hosts - ACTIVE_HOSTS) / rest_per_s)
 
 
-_WORDS = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et "
+def _text() -> str:
+    """Return text of made-up words that end as English ones do, long enough for pages to differ."""
+    rng = random.Random("text")
+    endings = "e" * 19 + "s" * 14 + "d" * 9 + "t" * 9 + "n" * 8 + "y" * 6 + "r" * 6 + "flaghmkp"
+    words = ["".join(rng.choices("bcdfgklmnprst", k=1) + rng.choices("aeiou", k=2)) + rng.choice(endings) for _ in range(5000)]
+    return " ".join(rng.choices(words, k=100_000))
 
 
-def as_html(title: str, links: list[str]) -> bytes:
-    """Return a page of `PAGE_BYTES` that holds `links`."""
-    per_link = PAGE_BYTES // LINKS
-    filler = _WORDS * (per_link // len(_WORDS) + 1)
-    blocks = [f'<p><a href="{link}">read on</a> {filler[: max(0, per_link - len(link) - 30)]}</p>\n' for link in links]
-    head = f"<!DOCTYPE html><html><head><meta charset=utf-8><title>{title}</title></head><body>\n"
-    return f"{head}{''.join(blocks)}</body></html>\n".encode()
+class PageWriter:
+    """Writes pages of `PAGE_BYTES` that hold given links, each with another piece of the text, about half of the page."""
+
+    def __init__(self) -> None:
+        self._text = _text()
+        self._at = 0
+
+    def write(self, title: str, links: list[str]) -> bytes:
+        """Return one more page."""
+        per_link = PAGE_BYTES // max(1, len(links))
+        blocks = []
+        for link in links:
+            size = max(0, per_link - len(link) - 110)
+            self._at = (self._at + size) % (len(self._text) - PAGE_BYTES)
+            text = self._text[self._at : self._at + size]
+            anchor = f'<a class="title" href="{link}">read on</a>'
+            blocks.append(f'<li class="entry">{anchor} <span class="date">May</span> <p>{text}</p></li>\n')
+        head = f"<!DOCTYPE html><html><head><meta charset=utf-8><title>{title}</title></head><body><ul>\n"
+        return f"{head}{''.join(blocks)}</ul></body></html>\n".encode()

@@ -52,10 +52,11 @@ class StaticSite:
         """Return a page of about `PAGE_BYTES`: ASCII HTML, a list of entries with a link each, about half of it text."""
         rng = random.Random(f"{self._seed} {number}")
         title = " ".join(rng.choices(self._words, k=6))
+        script = ", ".join(f"{word}: {n}" for n, word in enumerate(rng.choices(self._words, k=100)))
         head = (
             f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
             '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/style.css">\n'
-            f"<script>var settings = {{{', '.join(f'{w}: {n}' for n, w in enumerate(rng.choices(self._words, k=100)))}}};</script>\n"
+            f"<script>var settings = {{{script}}};</script>\n"
             f'</head><body class="listing">\n<h1>{title}</h1>\n<ul class="entries">\n'
         )
         links = list(self._links(number, rng))

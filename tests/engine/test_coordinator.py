@@ -297,6 +297,15 @@ def test_retry_after_holds_the_whole_host_and_survives(drive: Drive, status: int
     assert {record.kind for record in crawl.records().values()} == {Kind.PAGE}
 
 
+def test_a_retry_after_is_waited_for_up_to_the_cap(drive: Drive) -> None:
+    web = {SEED: [Facts(503, retry_after="86400"), page()]}
+    crawl = drive(web, retries=1, delay=0, robots=False, max_retry_after=300)
+
+    crawl.drain()
+
+    assert 300 <= crawl.starts_s(SEED)[1] < 301
+
+
 @pytest.mark.parametrize("failure", [TIMED_OUT, RESET, Facts(500)])
 def test_a_url_that_waits_to_be_tried_again_does_not_block_its_host(drive: Drive, failure: Facts | FetchFailure) -> None:
     web = {SEED: page(f"{A}/1", f"{A}/2"), f"{A}/1": [failure, page()], f"{A}/2": page()}

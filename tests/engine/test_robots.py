@@ -95,6 +95,14 @@ def test_a_429_makes_the_host_wait_and_the_wait_survives(drive: Drive, reopened:
     assert crawl.records()[SEED].kind is Kind.PAGE
 
 
+def test_a_429_of_a_robots_txt_is_waited_for_up_to_the_cap(drive: Drive) -> None:
+    crawl = drive({ROBOTS: [answer(429, retry_after="900"), file()], SEED: page()}, retries=1, delay=0, max_retry_after=90)
+
+    crawl.drain()
+
+    assert 90 <= crawl.starts_s(ROBOTS)[1] < 91
+
+
 def test_failed_attempts_of_a_robots_txt_survive_a_reopening(drive: Drive) -> None:
     crawl = drive({ROBOTS: answer(500)}, retries=2, delay=0)
     crawl.settle(crawl.next_job())
@@ -185,7 +193,7 @@ def test_a_gap_that_is_longer_than_a_verdict_holds_does_not_keep_pages_from_thei
     drive: Drive, crawl_delay_s: int
 ) -> None:
     web = {ROBOTS: file(f"Crawl-delay: {crawl_delay_s}"), SEED: page(f"{A}/1"), f"{A}/1": page()}
-    crawl = drive(web)
+    crawl = drive(web, max_crawl_delay=1e6)
 
     crawl.drain()
 
@@ -213,6 +221,58 @@ def test_a_crawl_delay_is_in_force_for_the_first_page_and_survives(drive: Drive)
     crawl.drain()
 
     assert [at for at, _ in crawl.requests] == pytest.approx([0, 30, 60], abs=1e-3)
+
+
+def test_a_crawl_delay_above_the_longest_accepted_excludes_the_urls_of_its_origin_at_once(drive: Drive) -> None:
+    slow = f"{A}:8080"
+    web: Web = {
+        ROBOTS: file("Crawl-delay: 11"),
+        f"{slow}/robots.txt": file("Crawl-delay: 11.5"),
+        **{f"{origin}/{number}": page() for origin in (A, slow) for number in range(3)},
+    }
+    seeds = [f"{origin}/{number}" for number in range(3) for origin in (A, slow)]
+    crawl = drive(web, seeds=seeds, delay=1.0, max_crawl_delay=11.0)
+
+    assert crawl.drain() is Ending.FINISHED
+
+    endings = {url: ending_of(record) for url, record in crawl.records().items()}
+    assert {endings[f"{slow}/{number}"] for number in range(3)} == {(Kind.EXCLUDED, Reason.ROBOTS_DELAY)}
+    assert {endings[f"{A}/{number}"] for number in range(3)} == {(Kind.PAGE, None)}
+    assert crawl.records()[f"{slow}/0"].message == "Crawl-delay: 11.5"
+    assert not [url for _, url in crawl.requests if url.startswith(f"{slow}/") and not url.endswith("/robots.txt")]
+    assert [at for at, _ in crawl.requests] == pytest.approx([0, 11, 22, 33, 44], abs=1e-3)  # the longer delay is not kept
+    assert not crawl.state.counters.reasons
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+def test_a_site_with_too_long_a_crawl_delay_ends_without_waiting_for_it(drive: Drive, reopened: bool) -> None:
+    crawl = drive({ROBOTS: file("Crawl-delay: 86400"), SEED: page()}, seeds=[SEED, f"{A}/1"], delay=1.0)
+    crawl.settle(crawl.next_job())
+    if reopened:
+        crawl.end(Ending.SIGINT)
+        crawl.reopen()
+
+    assert crawl.drain() is Ending.FINISHED
+
+    assert {ending_of(record) for record in crawl.records().values()} == {(Kind.EXCLUDED, Reason.ROBOTS_DELAY)}
+    assert [url for _, url in crawl.requests] == [ROBOTS]
+    assert crawl.elapsed_s() < 60
+
+
+def test_a_crawl_delay_that_was_too_long_is_asked_for_again_after_a_day(drive: Drive) -> None:
+    web: Web = {
+        f"{B}/robots.txt": [file("Crawl-delay: 200000"), file()],
+        **{f"{B}/{name}": page() for name in ("", "late")},
+        SEED: page(f"{A}/1"),
+        f"{A}/1": page(f"{A}/2"),
+        f"{A}/2": page(f"{B}/late"),
+    }
+    crawl = drive(web, seeds=[SEED, f"{B}/"], delay=10 * 3600.0)
+
+    crawl.drain()
+
+    assert ending_of(crawl.records()[f"{B}/"]) == (Kind.EXCLUDED, Reason.ROBOTS_DELAY)
+    assert ending_of(crawl.records()[f"{B}/late"]) == (Kind.PAGE, None)
 
 
 def test_our_own_delay_holds_where_it_is_the_longer(drive: Drive) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlkit.net.addresses import is_public
+from crawlkit.net.addresses import is_in, is_metadata, is_public
 
 PUBLIC = ["93.184.216.34", "8.8.8.8", "100.63.255.255", "100.128.0.0", "172.32.0.1", "2606:2800:220:1::1", "2a00::1"]
 PRIVATE = [
@@ -66,3 +66,28 @@ def test_what_python_calls_private_is_never_public(address: ipaddress.IPv6Addres
 def test_what_is_no_address_is_an_error() -> None:
     with pytest.raises(ValueError, match="does not appear to be"):
         is_public("localhost")
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "100.100.100.200", "192.0.0.192"])
+@pytest.mark.parametrize("template", ["{}", *WRAPPERS])
+def test_metadata_services_are_known_in_every_form(template: str, address: str) -> None:
+    assert is_metadata(wrapped(template, address))
+
+
+@pytest.mark.parametrize("address", ["fd00:ec2::254", "fd00:0ec2:0::254", "fd00:ec2::254%eth0", "fd20:ce::254"])
+def test_metadata_services_have_ipv6_addresses_too(address: str) -> None:
+    assert is_metadata(address)
+
+
+@pytest.mark.parametrize("address", [*PUBLIC, "169.254.169.253", "10.0.0.1", "fd00:ec2::255", "::1"])
+def test_other_addresses_are_no_metadata_services(address: str) -> None:
+    assert not is_metadata(address)
+
+
+@pytest.mark.parametrize("template", ["{}", *WRAPPERS])
+def test_an_address_is_in_a_network_in_every_form(template: str) -> None:
+    networks = (ipaddress.ip_network("fd00::/8"), ipaddress.ip_network("10.0.0.0/8"))
+    assert is_in(wrapped(template, "10.1.2.3"), networks)
+    assert not is_in(wrapped(template, "11.1.2.3"), networks)
+    assert not is_in(wrapped(template, "10.1.2.3"), ())
+    assert is_in("fd00::1%eth0", networks)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from crawlkit.model import FetchFailure, Reason, Response
 from crawlkit.net.fetch import Fetcher
 from crawlkit.net.resolver import GuardedResolver, parse_resolves
+from crawlkit.net.transport import unverified_tls
 from tests.net.client import fetch_script, fetch_scripts, open_fetcher, resolver_for
 from tests.net.raw_server import End, Script, raw_server
 
@@ -263,6 +264,13 @@ def test_a_certificate_that_does_not_verify_is_a_tls_failure_of_its_kind(
     assert reason_of(answer) is Reason.TLS
     assert isinstance(answer, FetchFailure)
     assert re.fullmatch(f"certificate: .*{kind}.*", answer.message)
+
+
+@pytest.mark.parametrize("certificate", ["localhost", "other", "expired"])
+def test_any_certificate_will_do_where_none_is_verified(certificate: str) -> None:
+    answer = asyncio.run(fetch_tls(tls_server(certificate), unverified_tls(), "https"))
+    assert isinstance(answer, Response)
+    assert answer.body == PAGE
 
 
 def test_plain_http_on_a_tls_port_is_a_tls_failure() -> None:

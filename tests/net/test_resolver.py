@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawlkit.config_items import parse_networks
 from crawlkit.errors import ConfigError
 from crawlkit.net.resolver import (
     AddressRefusedError,
@@ -157,6 +158,43 @@ def test_localhost_as_a_seed_may_be_reached() -> None:
     assert ("127.0.0.1", 8000) in addresses(GuardedResolver((), allowed), "localhost", 8000)
     with pytest.raises(AddressRefusedError):
         addresses(GuardedResolver((), allowed), "localhost", 8001)
+
+
+def test_addresses_in_an_allowed_network_may_be_reached_by_any_host_and_no_others() -> None:
+    dns = TableDns({"in.example": ("10.0.0.7", "192.168.0.1", "::1"), "out.example": ("192.168.0.1",)})
+    resolver = GuardedResolver((), {}, parse_networks(("10.0.0.0/8",)), dns=dns)
+    assert addresses(resolver, "in.example") == [("10.0.0.7", 80)]
+    assert addresses(resolver, "10.9.9.9", 81) == [("10.9.9.9", 81)]
+    for host in ("out.example", "192.168.0.1", "::1"):
+        with pytest.raises(AddressRefusedError):
+            addresses(resolver, host)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.7", "169.254.0.1", "100.64.0.1", "::1", "fe80::1", "::ffff:10.0.0.7"])
+def test_every_private_address_may_be_reached_where_all_are_allowed(address: str) -> None:
+    resolver = GuardedResolver((), {}, parse_networks(("all",)), dns=TableDns({"a.example": (address,)}))
+    assert addresses(resolver, "a.example") == [(address, 80)]
+
+
+METADATA = ["169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"]
+
+
+@pytest.mark.parametrize("address", METADATA)
+def test_a_metadata_service_is_closed_to_links_and_to_names_whatever_network_is_allowed(address: str) -> None:
+    dns = TableDns({"a.example": (address,)})
+    resolver = GuardedResolver((), {}, parse_networks(("all", "169.254.0.0/16")), dns=dns)
+    for host in (address, "a.example"):
+        with pytest.raises(AddressRefusedError):
+            addresses(resolver, host)
+
+
+@pytest.mark.parametrize("address", METADATA)
+def test_a_metadata_service_is_open_to_a_seed_that_spells_it_out_and_to_no_seed_s_name(address: str) -> None:
+    host = f"[{address}]" if ":" in address else address
+    dns = TableDns({"a.example": (address, "10.0.0.7")})
+    allowed = asyncio.run(private_seed_addresses([f"http://{host}/", "http://a.example/"], dns))
+    assert allowed == {f"{host}:80": (address,), "a.example:80": ("10.0.0.7",)}
+    assert addresses(GuardedResolver((), allowed, dns=dns), address) == [(address, 80)]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.1", "::1", "::ffff:7f00:1", "fe80::1", "0.0.0.0"])

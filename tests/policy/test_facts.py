@@ -212,3 +212,10 @@ def test_no_answer_raises(status: int, headers: list[tuple[bytes, bytes]], body:
     urls = [*facts.links, *filter(None, (facts.canonical, facts.location))]
     assert all(normalise(url) == url for url in urls)
     assert facts.body_bytes == len(body)
+
+
+def test_a_page_with_more_links_than_are_kept_is_truncated() -> None:
+    response = Response(200, (HTML,), b"<a href=/1>x</a><a href=/2>x</a>")
+    assert read_answer(URL, response, "crawlkit", 2).truncated is False
+    facts = read_answer(URL, response, "crawlkit", 1)
+    assert (facts.links, facts.truncated) == (("http://h.example/1",), True)

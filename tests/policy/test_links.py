@@ -1,4 +1,6 @@
 import base64
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -239,3 +241,54 @@ def test_no_markup_raises_and_what_it_gives_is_in_normal_form(markup: bytes, cha
 def test_no_content_makes_refresh_or_directives_raise(content: str) -> None:
     refresh_target(content)
     robots_directives(content, "crawlkit")
+
+
+def capped(markup: bytes, most: int) -> Page:
+    return read_page(markup, URL, "utf-8", "crawlkit", (), most)
+
+
+FIVE = b"<title>T</title>" + b"".join(b"<a href=/%d>x</a>" % n for n in range(4)) + b"<iframe src=/4></iframe>"
+
+
+@pytest.mark.parametrize("most", range(1, 7))
+def test_the_first_links_are_kept_up_to_the_cap_and_more_are_told_of(most: int) -> None:
+    page, whole = capped(FIVE, most), capped(FIVE, 100)
+    assert len(whole.links) == 5
+    assert (page.links, page.cut, page.title) == (whole.links[:most], most < 5, "T")
+
+
+def test_a_repeated_link_counts_once_and_its_following_holds_beyond_the_cap() -> None:
+    page = capped(b"<a rel=nofollow href=/1>x</a><a href=/2>x</a><a href=/1>x</a><a href=/2>x</a>", 2)
+    assert (len(page.links), page.nofollow, page.cut) == (2, (), False)
+
+
+@pytest.mark.parametrize(
+    "tag", [b"<a href=/x>", b"<A\nHREF=/x>", b"<area href=/x>", b"<iframe src=/x></iframe>", b"<a/href=/x>"]
+)
+def test_a_page_is_parsed_no_further_than_five_link_elements_for_each_link_kept(tag: bytes) -> None:
+    assert not capped(tag * 50, 10).cut
+    page = capped(tag * 50 + b"<p>not read" + tag + b"<p>never read", 10)
+    assert page.cut
+    assert "not read" in (page.text or "")
+    assert "never read" not in (page.text or "")
+
+
+def test_elements_that_are_no_links_do_not_count() -> None:
+    assert not capped(b"<abbr>x</abbr><article><i><font><address>" * 100, 1).cut
+
+
+MILLION = """
+import resource
+from crawlkit.policy.links import read_page
+markup = b"".join(b"<a href=/%x>" % n for n in range(1_000_000))
+read_page(markup[:10_000], "http://a.example/", "utf-8", "crawlkit")
+before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+page = read_page(markup, "http://a.example/", "utf-8", "crawlkit", (), 10_000)
+assert page.cut and len(page.links) == 10_000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib)
+"""
+
+
+def test_a_page_of_a_million_links_takes_little_memory() -> None:
+    done = subprocess.run([sys.executable, "-c", MILLION], check=True, capture_output=True, text=True, timeout=60)
+    assert int(done.stdout) < 100 * 1024

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlkit.policy.politeness import Contact, gap_s, next_start_s, without_jump
+from crawlkit.policy.politeness import Contact, gap_s, is_too_long, next_start_s, without_jump
 
 NEVER = Contact(0.0, 0.0, 0.0)
 
@@ -15,6 +15,13 @@ contacts = st.builds(Contact, times_s, times_s, times_s)
 @pytest.mark.parametrize(("ours_s", "theirs_s", "gap"), [(1.0, 0.0, 1.0), (1.0, 30.0, 30.0), (5.0, 2.0, 5.0), (0.0, 0.0, 0.0)])
 def test_the_gap_is_the_longer_of_ours_and_theirs(ours_s: float, theirs_s: float, gap: float) -> None:
     assert gap_s(ours_s, theirs_s) == gap
+
+
+@pytest.mark.parametrize(
+    ("crawl_delay_s", "too_long"), [(None, False), (0.0, False), (60.0, False), (60.1, True), (1e300, True)]
+)
+def test_a_crawl_delay_is_too_long_only_above_what_is_accepted(crawl_delay_s: float | None, too_long: bool) -> None:
+    assert is_too_long(crawl_delay_s, 60.0) is too_long
 
 
 @pytest.mark.parametrize(

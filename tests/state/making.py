@@ -11,6 +11,7 @@ from crawlkit.state.codec import QueueRow, SeenEntry, UrlState
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host
 from crawlkit.state.pages import reported_kind
+from crawlkit.state.store import Store
 
 NOW = 1_700_000_000.0
 _SHARED_MEMORY = Path("/dev/shm")
@@ -79,6 +80,22 @@ def settle(state: CrawlState, url: str, links: tuple[str, ...] = (), redirect_to
     state.pages.put(record)
     state.counters.settled(reported_kind(record))
     return record
+
+
+def crawled(directory: Path, requests: int = 0, records: int = 0) -> None:
+    """Leave a crawl that made requests and has records."""
+    with begin_crawl(directory) as state:
+        state.counters.requests = requests
+        for n in range(records):
+            state.pages.put(Record(url=f"http://a.test/{n}", kind=Kind.PAGE, depth=0))
+            state.counters.pages += 1
+        state.checkpoint()
+
+
+def write_all(store: Store) -> None:
+    """Write what is staged as one batch."""
+    store.freeze().write()
+    store.install()
 
 
 def run_child(program: str, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":

@@ -8,7 +8,7 @@ import pytest
 from crawlkit.errors import StateDamaged
 from crawlkit.state import keys
 from crawlkit.state.store import Store
-from crawlkit.state.templates import HeldRow, Templates
+from crawlkit.state.templates import ROWS_A_LOOK, UNSAVED_PAGES, HeldRow, Templates
 
 
 @pytest.fixture
@@ -28,14 +28,35 @@ def test_an_account_is_as_it_was_left(store: Store) -> None:
     account = templates.get("h.test/item/.?", 7)
     account.credit -= 2
     account.drawn, account.pages = 3, 4
-    account.before, account.memory = (1, 2**32 - 1), bytearray(b"\1\2\3")
     templates.changed(account)
     write(store, templates)
 
     found = Templates(store).get("h.test/item/.?", 7)
-    assert found.record() == account.record()
-    assert found.credit == 5
+    assert (found.credit, found.drawn, found.pages) == (5, 3, 4)
+    assert found.memory is None
     assert Templates(store).get("h.test/list/.?").credit == 0
+
+
+def test_what_is_remembered_is_written_now_and_then_and_before_an_end(store: Store) -> None:
+    templates = Templates(store)
+    account = templates.get("h.test/item/.?", 7)
+    account.before, account.memory = (1, 2**32 - 1), bytearray(b"\1\2\3")
+    account.unsaved_pages = UNSAVED_PAGES - 1
+    templates.changed(account)
+    write(store, templates)
+    assert Templates(store).get("h.test/item/.?").memory is None
+
+    account.unsaved_pages += 1
+    templates.changed(account)
+    write(store, templates)
+    found = Templates(store).get("h.test/item/.?")
+    assert (found.memory, found.before) == (b"\1\2\3", (1, 2**32 - 1))
+
+    account.memory[0] = 9
+    account.unsaved_pages = 1
+    templates.stage_memories()
+    write(store, templates)
+    assert Templates(store).get("h.test/item/.?").memory == b"\x09\2\3"
 
 
 def test_what_was_only_looked_at_leaves_no_row(store: Store) -> None:
@@ -96,6 +117,17 @@ def test_every_host_with_pages_that_wait_is_found(store: Store) -> None:
     assert {templates.release(templates.holder()).url for _ in range(3)} == {f"http://{name}.test/" for name in "abc"}
 
 
+def test_more_pages_wait_than_are_read_at_once(store: Store) -> None:
+    templates = Templates(store)
+    host, other = templates.get("h.test"), templates.get("i.test")
+    for number in range(3 * ROWS_A_LOOK):
+        templates.hold(host, 0, HeldRow(f"http://h.test/{number}", 0))
+        templates.hold(other, 0, HeldRow(f"http://i.test/{number}", 0))
+    assert len({templates.release(host).url for _ in range(3 * ROWS_A_LOOK)}) == 3 * ROWS_A_LOOK
+    assert (host.held, other.held) == (0, 3 * ROWS_A_LOOK)
+    assert templates.holder() is other
+
+
 def test_what_cannot_be_read_is_damage(store: Store) -> None:
     templates = Templates(store)
     with pytest.raises(StateDamaged):
@@ -105,6 +137,11 @@ def test_what_cannot_be_read_is_damage(store: Store) -> None:
     store.stage(keys.template_key("h.test/x"), b"no account")
     with pytest.raises(StateDamaged):
         templates.get("h.test/x")
+    templates.changed(templates.get("h.test/y"))
+    templates.stage_changed()
+    store.stage(keys.memory_key(keys.template_key("h.test/y")), b"no memory")
+    with pytest.raises(StateDamaged):
+        Templates(store).get("h.test/y")
     host = templates.get("h.test")
     store.stage(keys.held_key(host.key, 0, "http://h.test/"), b"no row")
     with pytest.raises(StateDamaged):

@@ -231,3 +231,11 @@ def test_a_limit_on_time_ends_the_run_and_resuming_makes_no_request(cli: Cli) ->
         assert "resume with: crawlkit resume x.crawl" in again.err
         longer = cli("resume", "x.crawl", "--set", "max_time=none", "--set", "delay=0")
         assert "50 pages" in longer.err
+
+
+def test_every_request_says_whom_to_write_to_over_resumes_too(cli: Cli, server: SiteServer) -> None:
+    cli("run", f"{server.url}/", "-d", "x.crawl", "--contact", "me@a.test", "--max-pages", "1", *FAST)
+    cli("resume", "x.crawl", "--set", "max_pages=none")
+    assert len(server.log) == 4
+    assert {dict(request.headers)["from"] for request in server.log} == {"me@a.test"}
+    assert {dict(request.headers)["user-agent"] for request in server.log} == {Config(contact="me@a.test").sent_user_agent()}

@@ -153,7 +153,15 @@ def test_an_option_that_is_not_given_leaves_the_layers_below_alone() -> None:
 
 
 def test_each_setting_has_its_option() -> None:
-    texts = {ValueKind.SWITCH: None, ValueKind.SCOPE: "any", ValueKind.RESOLVES: "*=127.0.0.1"}
+    texts = {
+        ValueKind.SWITCH: None,
+        ValueKind.SCOPE: "any",
+        ValueKind.RESOLVES: "*=127.0.0.1",
+        ValueKind.CONTACT: "https://a.example/",
+        ValueKind.NETWORKS: "10.0.0.0/8",
+        ValueKind.HEADERS: "X: 1",
+        ValueKind.CREDENTIALS: "a.example=env:A",
+    }
     for key, setting in SETTINGS.items():
         text = texts.get(setting.kind, "7")
         name = f"--{key.replace('_', '-')}"

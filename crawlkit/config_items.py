@@ -1,0 +1,129 @@
+"""The items of settings that may be repeated: what each kind looks like, checked and made regular.
+
+A check returns the item in its regular form, which it returns unchanged, or raises a ValueError that says what was
+expected, never what was given: an item may hold a secret.
+"""
+
+import ipaddress
+import re
+import warnings
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+ItemCheck = Callable[[str], str]
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+ALL_NETWORKS: Final = "all"
+_EVERYWHERE: Final[tuple[Network, ...]] = (ipaddress.IPv4Network("0.0.0.0/0"), ipaddress.IPv6Network("::/0"))
+
+# Fields that are the transport's (RFC 9110 sections 6.6, 7.2, 7.6 and 8.6, RFC 9112 section 6), or whose answer is not a page
+# whole and as it is (section 13.1 and 14.2).
+_NOT_FREE: Final = frozenset(
+    {"connection", "content-length", "expect", "host", "if-match", "if-modified-since", "if-none-match", "if-range"}
+    | {"if-unmodified-since", "keep-alive", "proxy-connection", "range", "te", "trailer", "transfer-encoding", "upgrade"}
+    | {"accept-encoding"}
+)
+_OTHER_WAYS: Final = {"authorization": "auth", "proxy-authorization": "auth", "user-agent": "user_agent", "from": "contact"}
+_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # RFC 9110 section 5.6.2
+
+
+class SecretPlace(StrEnum):
+    """Where a secret is kept."""
+
+    ENV = "env"
+    FILE = "file"
+
+
+class Credential(NamedTuple):
+    """One item of `auth`: the secret for `host` (as in a URL's normal form, no brackets) is at `name` of `place`."""
+
+    host: str
+    place: SecretPlace
+    name: str
+
+
+def check_pattern(item: str) -> str:
+    """Check a regular expression."""
+    try:
+        with warnings.catch_warnings():
+            # `[[:alpha:]]` and its like compile with a FutureWarning and match what nobody means.
+            warnings.simplefilter("error")
+            re.compile(item)
+    except (re.error, OverflowError, RecursionError, Warning) as error:
+        raise ValueError(f"a regular expression ({error})") from error
+    return item
+
+
+def check_resolve(item: str) -> str:
+    """Check a `GLOB=ADDR[:PORT]`."""
+    try:
+        parse_resolve(item)
+    except ValueError as error:
+        raise ValueError(f"GLOB=ADDR[:PORT] with an IP address, IPv6 in brackets ({error})") from error
+    return item.strip()
+
+
+def check_network(item: str) -> str:
+    """Check a network: an address, with a number of leading bits as in 10.0.0.0/8; or `all`."""
+    text = item.strip().lower()
+    if text == ALL_NETWORKS:
+        return text
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError as error:
+        raise ValueError(f"a network like 10.0.0.0/8 or fd00::/8, or all ({error})") from error
+
+
+def check_header(item: str) -> str:
+    """Check a `NAME: VALUE`: a token, and printable ASCII (RFC 9110 section 5)."""
+    match = re.fullmatch(rf"({_TOKEN}):[ \t]*([!-~](?:[ \t!-~]*[!-~])?)", item.strip(" \t"))
+    if match is None:
+        raise ValueError("NAME: VALUE, one line of printable ASCII text, as in Accept-Language: de")
+    name = match[1].lower()
+    if name in _OTHER_WAYS:
+        raise ValueError(f"another header than {match[1]}, for which there is the setting {_OTHER_WAYS[name]}")
+    if name in _NOT_FREE:
+        raise ValueError(f"another header than {match[1]}, which is the crawler's own")
+    return f"{match[1]}: {match[2]}"
+
+
+def check_credential(item: str) -> str:
+    """Check a `HOST=env:NAME` or `HOST=file:PATH`."""
+    host, place, name = parse_credential(item)
+    return f"{f'[{host}]' if ':' in host else host}={place}:{name}"
+
+
+def parse_resolve(text: str) -> tuple[str, str, int | None]:
+    """Return (glob, IP address without brackets, port or None) of `GLOB=ADDR[:PORT]`; ValueError otherwise."""
+    match = re.fullmatch(r"([!-<>-~]+)=(?:\[([^\[\]]+)\]|([^\[\]:]+))(?::(\d{1,5}))?", text.strip(), re.ASCII)
+    if match is None:
+        raise ValueError("not of this shape")
+    address = ipaddress.IPv6Address(match[2]) if match[2] else ipaddress.IPv4Address(match[3])
+    port = int(match[4]) if match[4] else None
+    if port is not None and not 1 <= port <= 65535:
+        raise ValueError("the port is not between 1 and 65535")
+    return match[1], str(address), port
+
+
+def parse_networks(items: tuple[str, ...]) -> tuple[Network, ...]:
+    """Return the networks that checked items stand for."""
+    if ALL_NETWORKS in items:
+        return _EVERYWHERE
+    return tuple(map(ipaddress.ip_network, items))
+
+
+def parse_header(item: str) -> tuple[bytes, bytes]:
+    """Return name and value of a checked header."""
+    name, _, value = item.partition(": ")
+    return name.encode(), value.encode()
+
+
+def parse_credential(item: str) -> Credential:
+    """Return the parts of a `HOST=env:NAME` or `HOST=file:PATH`; ValueError otherwise."""
+    host = r"\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)"
+    match = re.fullmatch(rf"(?:{host})=(?:(env):([A-Za-z_]\w*)|(file):([^\x00-\x1f\x7f]+))", item.strip(), re.ASCII)
+    if match is None:
+        raise ValueError("HOST=env:NAME or HOST=file:PATH, where user:password is to be read, HOST in ASCII and without a port")
+    name = str(ipaddress.IPv6Address(match[1])) if match[1] else match[2].lower()
+    return Credential(name, SecretPlace(match[3] or match[5]), match[4] or match[6])

@@ -1,0 +1,47 @@
+"""Where secrets are read from, and what is said when they are not there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from crawlkit.config import Config
+from crawlkit.engine.credentials import extra_headers
+from crawlkit.errors import ConfigError
+
+SECRET = "me:hunter2:x"
+BASIC = b"Basic bWU6aHVudGVyMjp4"
+
+
+def test_a_secret_is_read_from_a_variable_or_the_first_line_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(SECRET.encode() + b"\r\n")
+    config = Config(auth=("a.test=env:A", f"[::1]=file:{tmp_path}/secret"), header=("X: 1", "x: 2"))
+
+    extra = extra_headers(config, {"A": SECRET})
+
+    assert extra.authorization == {"a.test": BASIC, "::1": BASIC}
+    assert extra.everywhere == ((b"X", b"1"), (b"x", b"2"))
+    assert "hunter2" not in repr(extra)
+    assert "Basic" not in repr(extra)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"hunter2", b"me:hunter2\nmore", b"me:hunter2\0", b"me:hunter2\xff"])
+def test_a_secret_that_is_not_there_or_not_usable_is_named_and_not_shown(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=rf"auth: a\.test: the file {re.escape(str(path))} ") as caught:
+        extra_headers(Config(auth=(f"a.test=file:{path}",)), {})
+    assert "hunter" not in str(caught.value)
+
+
+@pytest.mark.parametrize("environ", [{}, {"A": ""}, {"A": "hunter2"}, {"A": "me:hunter2\udcff"}])
+def test_a_variable_that_is_not_set_or_not_usable_is_named_and_not_shown(environ: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"auth: a\.test: the environment variable A ") as caught:
+        extra_headers(Config(auth=("a.test=env:A",)), environ)
+    assert "hunter" not in str(caught.value)
+
+
+def test_two_secrets_for_one_host_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"a\.test: given twice"):
+        extra_headers(Config(auth=("a.test=env:A", "A.test=env:B")), {"A": SECRET, "B": SECRET})

@@ -1,0 +1,114 @@
+"""Items of repeatable settings: networks, headers, places of secrets."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawlkit.config import Config
+from crawlkit.config_items import Credential, SecretPlace, check_credential, check_header, parse_credential, parse_networks
+from crawlkit.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "regular"),
+    [
+        ("10.0.0.0/8", "10.0.0.0/8"), (" 10.0.0.7 ", "10.0.0.7/32"), ("FD00::/8", "fd00::/8"), ("::1", "::1/128"),
+        ("10.0.0.0/255.0.0.0", "10.0.0.0/8"), ("All", "all"),
+    ],
+)  # fmt: skip
+def test_a_network_is_an_address_with_its_leading_bits_or_all(text: str, regular: str) -> None:
+    assert Config(allow_private=(text,)).allow_private == (regular,)
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1/8", "10.0.0.0/33", "localhost", "http://10.0.0.1/", "7", "none", "[::1]"])
+def test_another_network_is_refused_and_shown(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"allow_private: expected a network like 10\.0\.0\.0/8") as caught:
+        Config(allow_private=(text,))
+    assert repr(text) in str(caught.value)
+
+
+def test_all_networks_are_both_families() -> None:
+    assert [str(network) for network in parse_networks(("10.0.0.0/8", "all"))] == ["0.0.0.0/0", "::/0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "regular"),
+    [
+        ("Accept-Language: de", "Accept-Language: de"), ("x-a:1", "x-a: 1"), (" X: a, b;q=0.5\tc ", "X: a, b;q=0.5\tc"),
+        ("Cookie: a=b; c=d", "Cookie: a=b; c=d"), ("X: a: b", "X: a: b"),
+    ],
+)  # fmt: skip
+def test_a_header_is_a_token_and_a_value(text: str, regular: str) -> None:
+    assert check_header(text) == regular == check_header(regular)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "X", "X:", "X: ", ": 1", "X Y: 1", "X : 1", "Ü: 1", "X: ü", "X: a\rY: b", "X: a\nY: b", "X: a\r\n b", "X: \0",
+        "X: a\x7f", "X(: 1",
+    ],
+)  # fmt: skip
+def test_what_would_not_be_one_header_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="NAME: VALUE, one line"):
+        check_header(text)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Host", "content-length", "Transfer-Encoding", "CONNECTION", "Accept-Encoding", "Expect", "TE", "Range", "If-None-Match"],
+)
+def test_headers_that_are_the_crawler_s_own_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="the crawler's own"):
+        check_header(f"{name}: 1")
+
+
+@pytest.mark.parametrize(("name", "setting"), [("Authorization", "auth"), ("User-Agent", "user_agent"), ("From", "contact")])
+def test_headers_with_a_setting_of_their_own_are_refused_by_its_name(name: str, setting: str) -> None:
+    with pytest.raises(ValueError, match=f"the setting {setting}$"):
+        check_header(f"{name}: 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "credential"),
+    [
+        ("A.example=env:TOKEN", Credential("a.example", SecretPlace.ENV, "TOKEN")),
+        (" a.example=file:/a b/=:c ", Credential("a.example", SecretPlace.FILE, "/a b/=:c")),
+        ("[0::1]=env:_a1", Credential("::1", SecretPlace.ENV, "_a1")),
+        ("127.0.0.1=env:A", Credential("127.0.0.1", SecretPlace.ENV, "A")),
+    ],
+)
+def test_a_credential_is_a_host_and_where_its_secret_is(text: str, credential: Credential) -> None:
+    assert parse_credential(text) == credential == parse_credential(check_credential(text))
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("auth", "a.example=me:hunter2"),
+        ("auth", "a.example=env:hunter 2"),
+        ("auth", "a.example:80=env:hunter2"),
+        ("auth", "bücher.example=env:hunter2"),
+        ("auth", "hunter2"),
+        ("header", "Authorization: Basic hunter2"),
+        ("header", "Token hunter2"),
+    ],
+)
+def test_a_wrong_item_that_may_hold_a_secret_is_not_shown(key: str, text: str) -> None:
+    values: dict[str, Any] = {key: (text,)}
+    with pytest.raises(ConfigError, match=f"^{key}: expected ") as caught:
+        Config(**values)
+    assert "hunter" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.text() | st.from_regex(r"[!-~]{1,9}: ?[ -~\r\n]{0,9}"))
+def test_no_header_that_is_taken_holds_more_than_one_line(text: str) -> None:
+    try:
+        taken = check_header(text)
+    except ValueError:
+        return
+    assert taken.isascii()
+    assert not set(taken) & set("\r\n\0")
