@@ -7,7 +7,8 @@ and, while its template is young, one for the host; what leads no further (a red
 price back.
 
 So templates that go on saying something new go on growing, listings live on what they list, and a calendar without end, a
-space of session ids or of filters runs dry.
+space of session ids or of filters runs dry (`trap.template`). It costs pages of one shape without text of their own that are
+found from page to page: galleries without captions, beyond the budget. What goes on for ever with new text it does not stop.
 """
 
 from collections.abc import Iterable

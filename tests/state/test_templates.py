@@ -50,13 +50,13 @@ def test_what_is_remembered_is_written_now_and_then_and_before_an_end(store: Sto
     templates.changed(account)
     write(store, templates)
     found = Templates(store).get("h.test/item/.?")
-    assert (found.memory, found.before) == (b"\1\2\3", (1, 2**32 - 1))
+    assert (found.memory, found.before) == (bytearray(b"\1\2\3"), (1, 2**32 - 1))
 
     account.memory[0] = 9
     account.unsaved_pages = 1
     templates.stage_memories()
     write(store, templates)
-    assert Templates(store).get("h.test/item/.?").memory == b"\x09\2\3"
+    assert Templates(store).get("h.test/item/.?").memory == bytearray(b"\x09\2\3")
 
 
 def test_what_was_only_looked_at_leaves_no_row(store: Store) -> None:
@@ -106,6 +106,22 @@ def test_pages_that_are_held_again_wait_for_their_next_turn(store: Store) -> Non
         order.append(int(row.url[-1]))
         templates.hold(host, order[-1], row)
     assert order == [0, 1, 2, 0, 1, 2]
+
+
+def test_pages_that_are_held_again_wait_until_all_others_had_their_turn(store: Store) -> None:
+    templates = Templates(store)
+    host = templates.get("h.test")
+    for number in range(2 * ROWS_A_LOOK + 5):
+        templates.hold(host, 0, HeldRow(f"http://h.test/{number}", 0))
+    rounds: list[list[str]] = []
+    for _ in range(2):
+        rounds.append([])
+        for _ in range(2 * ROWS_A_LOOK + 5):
+            row = templates.release(host)
+            rounds[-1].append(row.url)
+            templates.hold(host, 0, row)
+    assert rounds[0] == rounds[1]
+    assert len(set(rounds[0])) == len(rounds[0])
 
 
 def test_every_host_with_pages_that_wait_is_found(store: Store) -> None:

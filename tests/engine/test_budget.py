@@ -1,0 +1,179 @@
+"""What the template budget pays, who earns, and that links which wait for it are kept."""
+
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from crawlkit.config import Config
+from crawlkit.engine.budget import EARNED, Budget
+from crawlkit.engine.ending import Ending
+from crawlkit.engine.growth import FRESH_PAGES_A_ROUND
+from crawlkit.engine.verify import Thoroughness, verify
+from crawlkit.model import Facts, Kind, Record, Refusal
+from crawlkit.policy.novelty import sketch_of
+from crawlkit.state.crawl import CrawlState
+from tests.engine.trap_sites import (
+    HOST,
+    ITEMS,
+    calendar,
+    crawl,
+    drain,
+    drive,
+    item,
+    number_in,
+    one_index,
+    only_link,
+    plain,
+    word,
+    words,
+)
+
+# Rules ----------------------------------------------------------------------------------------------------------------
+
+
+def test_seeds_are_exempt_what_they_lead_to_is_not(tmp_path: Path) -> None:
+    seed = f"{HOST}/a/a/a/a/a/"
+    crawled = crawl(only_link("a/"), tmp_path / "crawl", seed)
+    assert list(crawled.records) == [seed]
+    assert crawled.counters.refused == {Refusal.TRAP_PATH_REPEAT: 1}
+    assert crawled.counters.reasons == set()
+
+
+def test_a_budget_of_nothing_is_no_limit(tmp_path: Path) -> None:
+    with drive(calendar, tmp_path / "crawl", template_budget=0, max_pages=1500) as driver:
+        assert drain(driver) is Ending.LIMIT_PAGES
+
+
+def test_a_smaller_budget_ends_sooner(tmp_path: Path) -> None:
+    assert crawl(calendar, tmp_path / "crawl", template_budget=100).requests < 200
+
+
+def test_links_that_wait_are_followed_before_the_queue_runs_dry(tmp_path: Path) -> None:
+    with drive(one_index, tmp_path / "crawl") as driver:
+        driver.settle(driver.next_job())
+        first = driver.state.counters.seen
+        for _ in range(first // 2):
+            driver.settle(driver.next_job())
+            while driver.coordinator.owes_work:
+                driver.coordinator.work()
+        assert driver.state.counters.seen > first + FRESH_PAGES_A_ROUND
+
+
+def test_links_that_wait_are_verified(tmp_path: Path) -> None:
+    with drive(one_index, tmp_path / "crawl") as driver:
+        driver.settle(driver.next_job())
+        driver.checkpoint()
+    report = verify(tmp_path / "crawl", Thoroughness.FULL)
+    assert report.whole
+    assert report.checked["held"] == 1
+
+
+def test_many_like_pages_of_a_site_that_ends_are_no_trap(tmp_path: Path) -> None:
+    def answer(target: str) -> Facts:
+        chosen = random.Random(target)
+        return plain(target, "A page", [f"/{chosen.randrange(ITEMS)}" for _ in range(60)], "like all others")
+
+    crawled = crawl(answer, tmp_path / "crawl", f"{HOST}/0")
+    assert len(crawled.records) == ITEMS
+    assert not crawled.counters.refused
+
+
+def test_links_that_wait_survive_kills(tmp_path: Path) -> None:
+    """A listing of 3,000 items does not fit the budget at once, and the crawl is killed again and again on the way."""
+
+    def answer(target: str) -> Facts:
+        return item(target, ["/"]) if target != "/" else plain(target, "All", [f"/item/{n}" for n in range(3_000)])
+
+    with drive(answer, tmp_path / "crawl") as driver:
+        for _ in range(5):
+            for number in range(400):
+                driver.settle(driver.next_job())
+                if number == 300:
+                    driver.checkpoint()
+            assert driver.state.counters.held == 1
+            driver.reopen()
+        assert drain(driver) is Ending.FINISHED
+        assert driver.state.counters.pages == 3_001
+        assert driver.state.counters.refused == {}
+        assert driver.state.counters.held == 0
+    assert verify(tmp_path / "crawl", Thoroughness.FULL).whole
+
+
+def test_a_shorter_way_is_told_to_pages_whose_links_wait(tmp_path: Path) -> None:
+    """The listing that does not fit the budget is reached by a chain of five pages, later found to be linked directly."""
+
+    def answer(target: str) -> Facts:
+        number = number_in(target)
+        if target.startswith("/item/"):
+            return item(target, [])
+        if target == "/list":
+            return plain(target, "All", [f"/item/{n}" for n in range(3_000)])
+        if target == "/":
+            return item(target, ["/way/1", "/late"])
+        if target == "/late":
+            return item(target, ["/list"])
+        return item(target, [f"/way/{number + 1}"] if number < 5 else ["/list"])
+
+    with drive(answer, tmp_path / "crawl", host_concurrency=2) as driver:
+        driver.settle(driver.next_job())
+        late, way = sorted((driver.next_job(), driver.next_job()), key=lambda job: job.url)
+        driver.settle(way)
+        while not driver.state.counters.held:
+            driver.settle(driver.next_job())
+        driver.settle(late)
+        assert drain(driver) is Ending.FINISHED
+        records = driver.records()
+    assert len(records) == 3_008
+    assert {record.depth for url, record in records.items() if "/item/" in url} == {3}
+
+
+# The budget -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterable[CrawlState]:
+    with CrawlState.create(tmp_path / "state", Config()) as opened:
+        yield opened
+
+
+def settled(path: str, via: str | None = None) -> Record:
+    return Record(url=HOST + path, kind=Kind.PAGE, depth=1, via=None if via is None else HOST + via)
+
+
+def paid(some: Budget, path: str, times: int) -> int:
+    return sum(some.pay(f"{HOST}{path}{number}") for number in range(times))
+
+
+def test_a_template_draws_three_of_four_that_its_host_can_spare_then_the_next(state: CrawlState) -> None:
+    some = Budget(state.templates, 30)
+    assert paid(some, "/a/", 100) == 30
+    assert paid(some, "/b/", 100) == 8
+    assert some.pay("http://other.example/a/1")
+
+
+def test_a_fresh_page_earns_for_its_template_its_host_and_its_leader(state: CrawlState) -> None:
+    some = Budget(state.templates, 3)
+    paid(some, "/a/", 100)
+    paid(some, "/list/", 100)
+    spare = some.host(HOST + "/").credit
+    assert some.earn(settled("/a/1", via="/list/1"), sketch_of(words(1, 30), HOST + "/a/1"))
+    assert some.host(HOST + "/").credit == spare + 1
+    assert paid(some, "/a/", 100) == EARNED
+    assert paid(some, "/list/", 100) == 1 + 1
+    assert not some.earn(settled("/a/2", via="/list/1"), sketch_of(words(1, 30), HOST + "/a/2"))
+    assert paid(some, "/a/", 100) == 0
+
+
+def test_a_new_shape_without_new_text_is_no_news(state: CrawlState) -> None:
+    some = Budget(state.templates, 100)
+    fresh = [some.earn(settled(f"/{word(n)}/x"), sketch_of(words("same", 30), HOST + "/")) for n in range(20)]
+    assert fresh == [True] + [False] * 19
+
+
+def test_what_leads_no_further_earns_its_price_back(state: CrawlState) -> None:
+    some = Budget(state.templates, 3)
+    assert paid(some, "/a/", 100) == 3
+    some.earn(settled("/a/1"), None)
+    assert paid(some, "/a/", 100) == 1
