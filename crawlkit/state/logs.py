@@ -104,13 +104,21 @@ def _is_whole(path: Path, size: int) -> bool:
 
 
 def set_tails_aside(directory: Path, sizes: Mapping[str, int]) -> bool:
-    """Cut the logs back to `sizes`, keeping what is cut in `db.torn/`; return whether anything was cut.
+    """Cut the logs of batches back to `sizes`, keeping what is cut in `db.torn/`; return whether anything was cut.
 
     A log without a size is younger than they are: nothing of it was acknowledged. StorageError if it cannot be done.
     """
-    kept = {name: size for name, size in sizes.items() if name.startswith("MANIFEST")}
-    kept |= {path.name: sizes.get(path.name, 0) for path in (directory / DATABASE).glob("*.log")}
-    cut = [_cut(directory, name, size) for name, size in sorted(kept.items())]
+    names = sorted(path.name for path in (directory / DATABASE).glob("*.log"))
+    cut = [_cut(directory, name, sizes.get(name, 0)) for name in names]
+    return any(cut)
+
+
+def set_manifest_tails_aside(directory: Path, sizes: Mapping[str, int]) -> bool:
+    """Do the same for the MANIFEST: what was appended after a checkpoint, by LevelDB's own thread, may be torn too.
+
+    Only where cutting the logs was not enough: what is whole behind `sizes` names tables whose logs LevelDB has removed.
+    """
+    cut = [_cut(directory, name, size) for name, size in sorted(sizes.items()) if name.startswith("MANIFEST")]
     return any(cut)
 
 

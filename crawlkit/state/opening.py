@@ -48,11 +48,13 @@ def open_database(directory: Path, resources: ExitStack) -> Opened:
 
 def _open_store(directory: Path, summary: Summary) -> Store:
     """Open LevelDB; if it refuses, once more without what may have been torn behind the last checkpoint."""
-    try:
-        return Store(directory / DATABASE, create=False)
-    except StateDamaged:
-        if not logs.set_tails_aside(directory, summary.logs):
-            raise
+    for cut in (logs.set_tails_aside, logs.set_manifest_tails_aside):
+        try:
+            return Store(directory / DATABASE, create=False)
+        except StateDamaged as refused:
+            refusal = refused
+        if not cut(directory, summary.logs) and cut is logs.set_manifest_tails_aside:
+            raise refusal
     return Store(directory / DATABASE, create=False)
 
 
