@@ -43,7 +43,8 @@ class Admission:
         url, depth, hops = edge
         entry = self._state.seen.recent(url)
         if entry is not None:
-            self._lower(edge, entry)
+            if depth < entry.depth or hops < entry.hops:  # nine links in ten end here, known and no nearer
+                self._lower(edge, entry)
             return True
         refusal = self._out_of_scope(url)
         if refusal is not None:
