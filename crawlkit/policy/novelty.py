@@ -57,7 +57,7 @@ _ANCHORS = (
 )
 _ENOUGH = 16
 _MOST_ANCHORS = 128
-"""Where a language has few words that end so, the row before gives hundreds: the first ones tell as much (a third of the cost)."""
+"""Where few words of a language end so, the row before gives hundreds: the first ones tell as much, at a third of the cost."""
 
 _last_byte = itemgetter(-1)
 
