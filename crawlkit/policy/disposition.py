@@ -7,6 +7,7 @@ from crawlkit.model import Facts, FetchFailure, Kind, Reason
 from crawlkit.policy import retry
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""The statuses that send on to a Location (RFC 9110 section 15.4); 300 and 304 are answers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,10 @@ from collections.abc import Iterable, Iterator
 from crawlkit.model import Facts, Response
 from crawlkit.policy.charset import decode, detect
 from crawlkit.policy.content_type import XHTML, read_content_type, sniff
+from crawlkit.policy.disposition import REDIRECTS
 from crawlkit.policy.links import Page, read_page, robots_directives, xhtml_as_html
 from crawlkit.policy.novelty import sketch_of
 from crawlkit.policy.urls import resolve_location
-
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-"""The statuses that send on to a Location (RFC 9110 section 15.4); 300 and 304 are answers."""
 
 # One value of a Link header: the target, then all of its parameters (RFC 8288 section 3).
 _LINK = re.compile(r"""<([^<>]*+)>((?:[^<"]|"[^"]*+")*+)""")

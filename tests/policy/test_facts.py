@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.model import Facts, Response
-from crawlkit.policy.facts import REDIRECTS, read_answer
+from crawlkit.policy.disposition import REDIRECTS
+from crawlkit.policy.facts import read_answer
 from crawlkit.policy.novelty import BREAK, sketch_of
 from crawlkit.policy.urls import normalise
 from tests.shared_cases import bugs
