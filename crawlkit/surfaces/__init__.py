@@ -7,7 +7,7 @@ In the order an invocation meets them:
    came from.
 3. `config_command`: `crawlkit config show` and `check`.
 4. `cli`: the commands.
-5. `report`: records as text or JSON lines.
+5. `lines`: a record as a report shows it: the list of its fields; `report`: records as text, JSON lines or CSV.
 
 Nothing below imports from here. Data goes to standard output, all else to standard error.
 """

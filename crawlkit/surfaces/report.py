@@ -1,4 +1,4 @@
-"""Records as a report: text or JSON lines, as a stream, with counts and the digest of what was written.
+"""Records as a report: text, JSON lines or CSV, as a stream, with counts and the digest of what was written.
 
 Whoever calls hands over the records sorted by the bytes of their URL. Without timing, what is written is a function of
 the records alone, so that two crawls can be compared byte for byte.
@@ -15,8 +15,10 @@ from typing import BinaryIO, TextIO, assert_never
 import msgspec
 
 from crawlkit.durable import open_replacement
-from crawlkit.model import SENTENCES, Kind, OrderReason, Reason, Record
+from crawlkit.model import Kind, OrderReason, Record
 from crawlkit.state.checkpoint import Run
+from crawlkit.surfaces.csv_rows import CsvRows
+from crawlkit.surfaces.lines import Line, TimedLine, as_line, as_timed_line
 
 SIDECAR_SUFFIX = ".meta.json"
 
@@ -26,6 +28,7 @@ class ReportFormat(StrEnum):
 
     TEXT = "text"
     JSONL = "jsonl"
+    CSV = "csv"
 
 
 class Only(StrEnum):
@@ -40,7 +43,7 @@ class Only(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What to write and how. `only` is by default pages for text, all for JSON lines. Text has no timing."""
+    """What to write and how. `only` is by default pages for text, all for the others. Text has no timing."""
 
     format: ReportFormat = ReportFormat.TEXT
     only: Only | None = None
@@ -88,38 +91,6 @@ class ReportMeta:
         return not self.reasons
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of JSON: these fields in this order, all of them always there."""
-
-    url: str
-    kind: Kind
-    status: int | None
-    depth: int
-    content_type: str | None
-    charset: str | None
-    bytes: int | None
-    truncated: bool | None
-    title: str | None
-    digest: str | None
-    links: tuple[str, ...]
-    redirect_to: str | None
-    canonical: str | None
-    duplicate_of: str | None
-    fields: dict[str, str]
-    reason: Reason | None
-    detail: str | None
-
-
-class TimedLine(Line, frozen=True, kw_only=True):
-    """A line with what depends on time and order: `fetched_at` in seconds since the epoch, `message` the library's."""
-
-    message: str | None
-    fetched_at: float | None
-    elapsed_ms: int | None
-    attempts: int
-    via: str | None
-
-
 def write_report(records: Iterable[Record], out: BinaryIO, err: TextIO, options: ReportOptions) -> ReportCounts:
     """Write the records that `options` ask for to `out`; text also names every failure on `err`.
 
@@ -129,7 +100,9 @@ def write_report(records: Iterable[Record], out: BinaryIO, err: TextIO, options:
     formatted = _formatter(options)
     names_failures = options.format is ReportFormat.TEXT
     counts: Counter[Kind] = Counter()
-    digest = hashlib.sha256()
+    header = _header(options)
+    digest = hashlib.sha256(header)
+    out.write(header)
     for record in records:
         counts[record.kind] += 1
         if names_failures and record.kind is Kind.FAILURE:
@@ -185,8 +158,17 @@ def _formatter(options: ReportOptions) -> Callable[[Record], bytes]:
             return _text
         case ReportFormat.JSONL:
             return _timed_line if options.with_timing else _line
+        case ReportFormat.CSV:
+            return _csv_row(as_timed_line if options.with_timing else as_line)
         case unknown:
             assert_never(unknown)
+
+
+def _header(options: ReportOptions) -> bytes:
+    """Return what stands above all records."""
+    if options.format is not ReportFormat.CSV:
+        return b""
+    return CsvRows().row((TimedLine if options.with_timing else Line).__struct_fields__)
 
 
 def _text(record: Record) -> bytes:
@@ -209,39 +191,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _line(record: Record) -> bytes:
-    return _encode(_as_line(record)) + b"\n"
+    return _encode(as_line(record)) + b"\n"
 
 
 def _timed_line(record: Record) -> bytes:
-    timed = TimedLine(
-        **msgspec.structs.asdict(_as_line(record)),
-        message=record.message,
-        fetched_at=record.fetched_at,
-        elapsed_ms=record.elapsed_ms,
-        attempts=record.attempts,
-        via=record.via,
-    )
-    return _encode(timed) + b"\n"
+    return _encode(as_timed_line(record)) + b"\n"
 
 
-def _as_line(record: Record) -> Line:
-    reason = record.reason
-    return Line(
-        url=record.url,
-        kind=record.kind,
-        status=record.status,
-        depth=record.depth,
-        content_type=record.content_type,
-        charset=record.charset,
-        bytes=record.body_bytes,
-        truncated=record.truncated,
-        title=record.title,
-        digest=record.digest,
-        links=record.links,
-        redirect_to=record.redirect_to,
-        canonical=record.canonical,
-        duplicate_of=None,
-        fields={},
-        reason=reason,
-        detail=None if reason is None else SENTENCES[reason],
-    )
+def _csv_row(as_seen: Callable[[Record], Line]) -> Callable[[Record], bytes]:
+    rows = CsvRows()
+    return lambda record: rows.row(msgspec.structs.astuple(as_seen(record)))

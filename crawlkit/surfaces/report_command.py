@@ -15,9 +15,9 @@ from crawlkit.surfaces.report import Only, ReportFormat, ReportMeta, ReportOptio
 @click.command("report")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--format", "format_", type=click.Choice([f.value for f in ReportFormat]), default="text", show_default=True)
-@click.option("--only", type=click.Choice([o.value for o in Only]), help="[default: pages for text, all for jsonl]")
+@click.option("--only", type=click.Choice([o.value for o in Only]), help="[default: pages for text, all for jsonl and csv]")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Replace FILE.")
-@click.option("--with-timing", is_flag=True, help="Add what depends on time and order (jsonl).")
+@click.option("--with-timing", is_flag=True, help="Add what depends on time and order (jsonl, csv).")
 def report_command(directory: Path, format_: str, only: str | None, output: Path | None, with_timing: bool) -> None:
     """Write the results of the crawl in DIR, sorted by URL."""
     options = ReportOptions(ReportFormat(format_), None if only is None else Only(only), with_timing)

@@ -1,5 +1,6 @@
 """`crawlkit report` and `crawlkit config`: data on standard output or in a file, all else on standard error."""
 
+import csv
 import hashlib
 import json
 from collections.abc import Iterator
@@ -110,6 +111,18 @@ def test_text_into_a_file_still_names_failures(cli: Cli, server: SiteServer, tmp
     assert (result.status, result.out) == (0, "")
     assert result.err == f"FAILED {server.url}/gone: http.client_error\n"
     assert (tmp_path / "report.txt").read_text() == cli("report", "x.crawl").out
+
+
+def test_csv_into_a_file_is_what_standard_output_gets(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
+    result = cli("report", "x.crawl", "--format", "csv", "--only", "pages", "--with-timing", "-o", "x.csv")
+    assert (result.status, result.out, result.err) == (0, "", "")
+    with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["title"] for row in rows] == ["Höme", "New"]
+    assert list(rows[0]) == FIELDS + TIMING
+    assert (
+        cli("report", "x.crawl", "--format", "csv", "--only", "pages", "--with-timing").out == (tmp_path / "x.csv").read_text()
+    )
 
 
 def test_a_sidecar_says_what_made_the_report_depend_on_order(cli: Cli, server: SiteServer, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The report: its exact bytes, its fields and their order, its digest, and that a failure leaves the old file."""
 
+import csv
 import hashlib
 import io
 import json
@@ -67,6 +68,8 @@ FIELDS = [
 TIMING_FIELDS = ["message", "fetched_at", "elapsed_ms", "attempts", "via"]
 JSONL = ReportOptions(format=ReportFormat.JSONL)
 TIMED = ReportOptions(format=ReportFormat.JSONL, with_timing=True)
+CSV = ReportOptions(format=ReportFormat.CSV)
+TIMED_CSV = ReportOptions(format=ReportFormat.CSV, with_timing=True)
 META = ReportMeta(settings_hash="sha256:ab")
 
 
@@ -162,7 +165,7 @@ def test_without_timing_the_bytes_do_not_depend_on_time_order_or_attempts(
         attempts=attempts,
         via=text,
     )
-    for options in (JSONL, ReportOptions(only=Only.ALL)):
+    for options in (JSONL, CSV, ReportOptions(only=Only.ALL)):
         assert written(options, [other]) == written(options, [FAILURE])
 
 
@@ -188,6 +191,35 @@ def test_only_chooses_the_kind_and_counts_stay_those_of_the_crawl(only: Only | N
 
 def test_json_lines_say_nothing_on_standard_error() -> None:
     assert written(JSONL)[1] == ""
+
+
+def test_csv_rows_are_exactly_these_bytes() -> None:
+    assert written(CSV, [PAGE, EXCLUDED])[0].decode() == (
+        "url,kind,status,depth,content_type,charset,bytes,truncated,title,digest,links,redirect_to,canonical,duplicate_of,"
+        "fields,reason,detail\n"
+        "https://example.com/,page,200,0,text/html,utf-8,1234,false,Ünïcode «title»,sha256:00,"
+        '"[""https://example.com/about"",""https://external.example.net/""]",,https://example.com/,,{},,\n'
+        "https://example.com/private,excluded,,1,,,,,,,[],,,,{},robots.disallow,robots.txt disallows this URL.\n"
+    )
+
+
+@pytest.mark.parametrize(("table", "same_lines"), [(CSV, JSONL), (TIMED_CSV, TIMED)])
+def test_csv_says_what_json_lines_say(table: ReportOptions, same_lines: ReportOptions) -> None:
+    def as_cell(value: Any) -> str:
+        return "" if value is None else value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+    out, err = written(table)
+    rows = list(csv.DictReader(io.StringIO(out.decode(), newline="")))
+    assert err == ""
+    assert rows == [{name: as_cell(value) for name, value in line.items()} for line in lines(same_lines)]
+    assert list(rows[0]) == list(lines(same_lines)[0])
+
+
+def test_a_csv_report_without_records_has_its_header_and_the_digest_covers_it() -> None:
+    out = io.BytesIO()
+    counts = write_report([], out, io.StringIO(), CSV)
+    assert out.getvalue().startswith(b"url,kind,")
+    assert counts.sha256 == hashlib.sha256(out.getvalue()).hexdigest()
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

@@ -1,0 +1,76 @@
+"""A record as the report shows it: the one list of its fields, their order and their types.
+
+JSON lines, CSV and the exports all take their columns from here.
+"""
+
+import msgspec
+
+from crawlkit.model import SENTENCES, Kind, Reason, Record
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of JSON: these fields in this order, all of them always there."""
+
+    url: str
+    kind: Kind
+    status: int | None
+    depth: int
+    content_type: str | None
+    charset: str | None
+    bytes: int | None
+    truncated: bool | None
+    title: str | None
+    digest: str | None
+    links: tuple[str, ...]
+    redirect_to: str | None
+    canonical: str | None
+    duplicate_of: str | None
+    fields: dict[str, str]
+    reason: Reason | None
+    detail: str | None
+
+
+class TimedLine(Line, frozen=True, kw_only=True):
+    """A line with what depends on time and order: `fetched_at` in seconds since the epoch, `message` the library's."""
+
+    message: str | None
+    fetched_at: float | None
+    elapsed_ms: int | None
+    attempts: int
+    via: str | None
+
+
+def as_line(record: Record) -> Line:
+    """Return what the report says of a record."""
+    reason = record.reason
+    return Line(
+        url=record.url,
+        kind=record.kind,
+        status=record.status,
+        depth=record.depth,
+        content_type=record.content_type,
+        charset=record.charset,
+        bytes=record.body_bytes,
+        truncated=record.truncated,
+        title=record.title,
+        digest=record.digest,
+        links=record.links,
+        redirect_to=record.redirect_to,
+        canonical=record.canonical,
+        duplicate_of=None,
+        fields={},
+        reason=reason,
+        detail=None if reason is None else SENTENCES[reason],
+    )
+
+
+def as_timed_line(record: Record) -> TimedLine:
+    """Return what the report says of a record with timing."""
+    return TimedLine(
+        **msgspec.structs.asdict(as_line(record)),
+        message=record.message,
+        fetched_at=record.fetched_at,
+        elapsed_ms=record.elapsed_ms,
+        attempts=record.attempts,
+        via=record.via,
+    )
