@@ -7,6 +7,9 @@ from crawlkit.config_items import parse_networks
 from crawlkit.net.resolver import GuardedResolver, parse_resolves
 from crawlkit.net.transport import Transport, open_transport, unverified_tls
 
+UNVERIFIED = "warning: certificates are not verified (insecure): anyone on the way can read and change what is sent"
+"""What is said wherever `insecure` is in force."""
+
 
 def open_network(config: Config, private: Mapping[str, Collection[str]], *, connections: int) -> Transport:
     """Open a transport, in a running loop; `aclose` it.

@@ -13,7 +13,7 @@ from crawlkit.engine.coordinator import Coordinator, OnPage
 from crawlkit.engine.credentials import extra_headers
 from crawlkit.engine.ending import Ending, exit_status
 from crawlkit.engine.loop import Loop
-from crawlkit.engine.network import open_network
+from crawlkit.engine.network import UNVERIFIED, open_network
 from crawlkit.engine.revival import revive
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import ExitStatus, UsageError
@@ -146,9 +146,7 @@ async def _drive(
 ) -> Outcome:
     config = state.config()
     if config.insecure:
-        hooks.on_warning(
-            "warning: certificates are not verified (insecure): anyone on the way can read and change what is sent"
-        )
+        hooks.on_warning(UNVERIFIED)
     transport = surroundings.transport or open_network(config, state.private_addresses(), connections=config.workers)
     try:
         worker = Worker(transport, config, surroundings.clock, extra)

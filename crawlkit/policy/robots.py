@@ -97,11 +97,13 @@ class _Pattern:
 class Rules:
     """What a robots.txt says to one product token; made by `parse`.
 
-    `crawl_delay_s` is the group's Crawl-delay (no part of RFC 9309), the longest if there are several; `sitemaps` are
+    `group` is what the group that applies is named by: our product token, `*`, or None where neither is named.
+    `crawl_delay_s` is its Crawl-delay (no part of RFC 9309), the longest if there are several; `sitemaps` are
     the values of all Sitemap lines of the file, as written. Rules without wildcards are found by their text, longest
     first, so that a file of thousands of them costs no more than one of a few.
     """
 
+    group: str | None
     crawl_delay_s: float | None
     sitemaps: tuple[str, ...]
     _literals: Mapping[str, RobotsVerdict] = field(repr=False)
@@ -276,11 +278,12 @@ class _Reader:
 
     def rules(self) -> Rules:
         """Return what was said to our token."""
-        group = self._ours if self._ours.named else self._everyone
-        return _compile(group, tuple(self._sitemaps))
+        if self._ours.named:
+            return _compile(self._ours, self._token.decode("utf-8", "surrogatepass"), tuple(self._sitemaps))
+        return _compile(self._everyone, "*" if self._everyone.named else None, tuple(self._sitemaps))
 
 
-def _compile(group: _Group, sitemaps: tuple[str, ...]) -> Rules:
+def _compile(group: _Group, name: str | None, sitemaps: tuple[str, ...]) -> Rules:
     literals: dict[str, RobotsVerdict] = {}
     patterns: list[_Pattern] = []
     for number, line, allow, value in group.rules:
@@ -295,7 +298,7 @@ def _compile(group: _Group, sitemaps: tuple[str, ...]) -> Rules:
             literals[text] = verdict
     patterns.sort(key=lambda pattern: (-pattern.octets, not pattern.verdict.allowed))
     lengths = tuple(sorted({len(text) for text in literals}, reverse=True))
-    return Rules(group.delay_s, sitemaps, literals, lengths, tuple(patterns))
+    return Rules(name, group.delay_s, sitemaps, literals, lengths, tuple(patterns))
 
 
 def _pattern_text(value: str) -> str:

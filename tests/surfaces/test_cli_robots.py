@@ -1,7 +1,9 @@
 """`crawlkit robots`: the verdict, the line that decided, the delay in force, and what the answer's status means."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +54,7 @@ def test_the_verdict_comes_with_the_line_that_decided(cli: Cli, server: SiteServ
         "answer": "200: the file decides",
         "verdict": verdict,
         "line": line,
+        "group": "*",
         "crawl-delay": "2500ms",
         "delay in force": "2500ms",
     }
@@ -175,3 +178,59 @@ def test_a_contact_is_sent_with_the_request(cli: Cli, server: SiteServer) -> Non
     headers = dict(server.log[1].headers)
     assert "from" not in headers
     assert headers["user-agent"].endswith("; https://a.test/bot)")
+
+
+def as_json(result: Said) -> dict[str, Any]:
+    assert result.err == ""
+    said: dict[str, Any] = json.loads(result.out)
+    return said
+
+
+def test_as_json_it_is_one_object_with_base_units(cli: Cli, server: SiteServer) -> None:
+    assert as_json(cli("robots", f"{server.url}/private/x", "--json")) == {
+        "url": f"{server.url}/private/x",
+        "agent": "crawlkit",
+        "source": f"{server.url}/robots.txt",
+        "status": 200,
+        "reason": None,
+        "answer": "200: the file decides",
+        "verdict": "disallowed",
+        "line": 2,
+        "rule": "Disallow: /private",
+        "group": "*",
+        "crawl_delay_s": 2.5,
+        "delay_s": 2.5,
+    }
+    other = as_json(cli("robots", f"{server.url}/", "--json", "--agent", "OtherBot/1"))
+    assert [other[key] for key in ("group", "crawl_delay_s", "delay_s")] == ["otherbot", 90.0, None]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (status(503), ("disallowed for now", 503, None, None, 1)),
+        (status(404), ("allowed", 404, None, None, 0)),
+        (robots("User-agent: else\nDisallow: /"), ("allowed", 200, None, None, 0)),
+        (Reply(fault=Fault.DROP), ("disallowed for now", None, "net.reset", None, 1)),
+    ],
+)
+def test_json_has_null_for_what_there_is_not(cli: Cli, server: SiteServer, answer: Reply, expected: tuple[Any, ...]) -> None:
+    server.site = Site({"/robots.txt": answer})
+    result = cli("robots", f"{server.url}/", "--json")
+    said = as_json(result)
+    assert (said["verdict"], said["status"], said["reason"], said["group"], result.status) == expected
+    assert (said["line"], said["rule"], said["crawl_delay_s"], said["delay_s"]) == (None, None, None, 1.0)
+
+
+def test_a_local_file_has_no_status(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("User-agent: *\nDisallow: /\n")
+    said = as_json(cli("robots", "https://a.test/", "--file", "mine.txt", "--json"))
+    assert (said["source"], said["status"], said["verdict"], said["line"]) == ("mine.txt", None, "disallowed", 2)
+
+
+def test_unverified_certificates_are_warned_of_where_one_is_asked(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
+    result = cli("robots", f"{server.url}/", "--insecure", "--json")
+    assert result.err.startswith("crawlkit: warning: certificates are not verified (insecure)")
+    assert json.loads(result.out)["verdict"] == "allowed"
+    (tmp_path / "mine.txt").write_text("")
+    assert cli("robots", f"{server.url}/", "--insecure", "--file", "mine.txt").err == ""
