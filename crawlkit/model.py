@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
@@ -169,6 +170,34 @@ class Facts:
     retry_after: str | None = None
     directives: tuple[str, ...] = ()
     sketch: tuple[int, ...] | None = None
+
+
+class SitemapForm(StrEnum):
+    """What a sitemap is, by its content."""
+
+    URLSET = "urlset"
+    INDEX = "sitemapindex"
+    RSS = "rss"
+    ATOM = "atom"
+    TEXT = "text"
+    NONE = "none"  # no sitemap at all
+
+
+class SitemapEntry(NamedTuple):
+    """A URL that a sitemap names, in normal form: when it was changed last (UTC, like `2014-06-03T10:30:00Z`), 0 to 1."""
+
+    url: str
+    lastmod: str | None = None
+    priority: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sitemap:
+    """What a sitemap says: its entries in order, those of an index being sitemaps; `cut` if that is not all of it."""
+
+    form: SitemapForm
+    entries: tuple[SitemapEntry, ...] = ()
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
