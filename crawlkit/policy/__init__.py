@@ -9,7 +9,8 @@
 7.  In which encoding is it written? `charset`
 8.  What does it link to? `links`
 9.  What else does the answer say? `facts`
-10. Is its text new to its like? `novelty`
-11. Shall we ask again? `retry`
-12. What follows from all this? `disposition`
+10. If it is a sitemap, what does it name? `sitemaps` (with `markup` and `lastmod`)
+11. Is its text new to its like? `novelty`
+12. Shall we ask again? `retry`
+13. What follows from all this? `disposition`
 """
