@@ -9,9 +9,9 @@ Shingles and their sampling follow Broder ("On the resemblance and containment o
 in a row of one text node, chosen by what they are, so that what two pages share is chosen on both.
 """
 
+import itertools
 import re
 from collections.abc import Collection, Sequence
-from operator import itemgetter
 from zlib import crc32
 
 from crawlkit.policy.urls import host_of, path_of
@@ -33,33 +33,40 @@ MOST_TEXT = 32_768
 
 BREAK = " \x01 "
 """What separates a page's text nodes: a word that ends a shingle."""
-_BREAK_WORD = b"\x01"
 
 _MASK = b"0"
 
-# Digits become 0, capitals small, punctuation spaces; what is beyond ASCII stays.
+# Digits become 0, capitals small, punctuation and white space spaces; what is beyond ASCII stays, and the break.
 _PLAIN = bytes(
-    48 if chr(b).isdigit() else b + 32 if chr(b).isupper() else b if chr(b).isalpha() or b < 32 else 32 for b in range(128)
+    48 if chr(b).isdigit() else b + 32 if chr(b).isupper() else b if chr(b).isalpha() or b == 1 else 32 for b in range(128)
 ) + bytes(range(128, 256))
 
 
-def _ending_in(letters: bytes, every: int) -> re.Pattern[bytes]:
-    return re.compile(b"[%s%s]" % (letters, bytes(range(0x80 + every // 2, 0xC0, every))))
+def _shingles_of(letters: bytes, every: int) -> re.Pattern[bytes]:
+    """Return what finds shingles whose first word begins with one of `letters`, or a character beyond ASCII, one in `every`.
+
+    In UTF-8 the last byte of a character is spread evenly.
+    """
+    last = bytes(range(0x80 + every // 2, 0xC0, every))
+    character = rb"[%s]|[\xc2-\xdf][%s]|[\xe0-\xef].[%s]|[\xf0-\xf4]..[%s]" % (letters, last, last, last)
+    return re.compile(rb" (?=((?:%s)[^ \x01]*(?: +[^ \x01]+){0,2}))" % character)
 
 
-# Which words begin a shingle, by their last byte (in UTF-8 the last one of a character is spread evenly), and for up to how
-# many words: all, a quarter, a twelfth, one of thirty. Where that leaves fewer than ENOUGH, the row before is taken.
-_ANCHORS = (
-    (96, re.compile(b".", re.S)),
-    (384, _ending_in(b"yhdro", 4)),
-    (1152, _ending_in(b"yh", 12)),
-    (MOST_TEXT, _ending_in(b"h", 32)),
-)
+# Which words begin a shingle, by their first character: in short texts all but numbers, then a quarter of them.
+_SHORT_TEXT = 600
+_EVERY_WORD = _shingles_of(bytes(range(97, 123)), 1)
+_SOME_WORDS = _shingles_of(b"pmdrfc", 4)
+
+# In longer texts one of some twelve, in long ones of some twenty; there a shingle is so many bytes, three words or four: a
+# pattern that begins with what is looked for, and has but one repeat, takes a quarter of the time.
+_LONGER_TEXT = 2_400
+_LONG_TEXT = 7_200
+_FEW_WORDS = re.compile(rb" ([pm][^\x01]{0,23})")
+_FEWER_WORDS = re.compile(rb" (p[^\x01]{0,23})")
+
 _ENOUGH = 16
-_MOST_ANCHORS = 128
-"""Where few words of a language end so, the row before gives hundreds: the first ones tell as much, at a third of the cost."""
-
-_last_byte = itemgetter(-1)
+_MOST_FOUND = 128
+"""Where many words of a language begin so: the first ones tell as much."""
 
 # A segment that names one thing of many: it has a digit, or is too long for a word of a site's structure.
 _ID = re.compile(r".*[0-9]|.{25}", re.S)
@@ -88,12 +95,13 @@ def _masked(segment: str) -> str:
 def sketch_of(text: str, url: str) -> tuple[int, ...]:
     """Return up to 64 hashes, ascending, of the shingles of the visible text of the page at `url`.
 
-    Text nodes are separated by `BREAK`. About 60 us for 600 words.
+    Text nodes are separated by `BREAK`. About 50 us for 1,400 words: what is done for each word is done in C.
     """
-    words = text[:MOST_TEXT].encode(errors="replace").translate(_PLAIN).split()
-    own = _own_words(url)
-    hashes = {_hash_at(words, start, own) for start in _anchors(words)}
-    return tuple(sorted(h for h in hashes if h is not None)[:MOST_SHINGLES])
+    plain = b" %b " % text[:MOST_TEXT].encode(errors="replace").translate(_PLAIN)
+    for word in _own_words(url) - {_MASK}:
+        plain = plain.replace(b" %b " % word, b" 0 ")
+    hashes = {crc32(shingle) for shingle in _shingles(plain) if shingle}
+    return tuple(sorted(hashes)[:MOST_SHINGLES])
 
 
 def _own_words(url: str) -> frozenset[bytes]:
@@ -102,28 +110,26 @@ def _own_words(url: str) -> frozenset[bytes]:
     return frozenset(f"{path.rpartition('/')[0]} {query}".encode().translate(_PLAIN).split())
 
 
-def _anchors(words: Sequence[bytes]) -> list[int]:
-    """Return where shingles begin."""
-    last_bytes = bytes(map(_last_byte, words))
-    row = next(row for row, (most, _) in enumerate(_ANCHORS) if len(words) <= most)
-    while True:
-        starts = [match.start() for match in _ANCHORS[row][1].finditer(last_bytes)]
-        if row == 0 or len(starts) >= _ENOUGH:
-            return starts[:_MOST_ANCHORS]
-        row -= 1
+def _shingles(plain: bytes) -> list[bytes]:
+    """Return the shingles of a text, some of them empty."""
+    if len(plain) > _LONGER_TEXT:
+        pattern = _FEW_WORDS if len(plain) <= _LONG_TEXT else _FEWER_WORDS
+        windows = pattern.findall(plain)[:_MOST_FOUND]
+        if len(windows) >= _ENOUGH:
+            return [window if _MASK not in window else _words(window) for window in windows]
+    pattern = _EVERY_WORD if len(plain) <= _SHORT_TEXT else _SOME_WORDS
+    found = list(itertools.islice(pattern.finditer(plain), _MOST_FOUND))
+    if len(found) < _ENOUGH:
+        found = list(itertools.islice(_EVERY_WORD.finditer(plain), _MOST_FOUND))
+    return [_words(match[1]) for match in found]
 
 
-def _hash_at(words: Sequence[bytes], start: int, own: frozenset[bytes]) -> int | None:
-    """Return the hash of the shingle at `start`, None if it begins with a number or is none."""
-    shingle = words[start : start + 3]
-    joined = b" ".join(shingle)
-    if _MASK not in joined and _BREAK_WORD not in joined and own.isdisjoint(shingle):
-        return crc32(joined)
-    if _MASK in shingle[0] or shingle[0] == _BREAK_WORD:
-        return None
-    if _BREAK_WORD in shingle:
-        shingle = shingle[: shingle.index(_BREAK_WORD)]
-    return crc32(b" ".join(_MASK if _MASK in word or word in own else word for word in shingle))
+def _words(shingle: bytes) -> bytes:
+    """Return the first three words of a shingle with its numbers masked, empty if it begins with one."""
+    words = shingle.split()[:3]
+    if _MASK not in shingle:
+        return b" ".join(words)
+    return b"" if _MASK in words[0] else b" ".join([_MASK if _MASK in word else word for word in words])
 
 
 def own_shingles(sketch: Sequence[int], before: Collection[int]) -> list[int]:
