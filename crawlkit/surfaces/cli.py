@@ -14,6 +14,7 @@ from crawlkit.config import VERSION
 from crawlkit.errors import CrawlError, ExitStatus
 from crawlkit.surfaces.config_command import config_group
 from crawlkit.surfaces.demo import demo_command
+from crawlkit.surfaces.export_command import export_command
 from crawlkit.surfaces.report_command import report_command
 from crawlkit.surfaces.robots_command import robots_command
 from crawlkit.surfaces.run_command import resume_command, run_command
@@ -55,6 +56,7 @@ for command in (
     run_command,
     resume_command,
     report_command,
+    export_command,
     status_command,
     verify_command,
     robots_command,
@@ -86,7 +88,7 @@ def run_cli(arguments: Sequence[str]) -> int:  # noqa: PLR0911  (one return a ki
         return exit_.exit_code
     except click.ClickException as error:
         hint = f" (see {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
-        return _say_status(f"{error.format_message()}{hint}", ExitStatus.USAGE)
+        return _say_status(" ".join(f"{error.format_message()}{hint}".split()), ExitStatus.USAGE)  # click's may have lines
     except (click.Abort, KeyboardInterrupt):
         return ExitStatus.SIGINT
     except CrawlError as error:

@@ -7,7 +7,7 @@ the records alone, so that two crawls can be compared byte for byte.
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, TextIO, assert_never
@@ -15,12 +15,10 @@ from typing import BinaryIO, TextIO, assert_never
 import msgspec
 
 from crawlkit.durable import open_replacement
-from crawlkit.model import Kind, OrderReason, Record
-from crawlkit.state.checkpoint import Run
-from crawlkit.surfaces.csv_rows import CsvRows
+from crawlkit.model import Kind, Record
+from crawlkit.surfaces.csv_rows import csv_row
 from crawlkit.surfaces.lines import Line, TimedLine, as_line, as_timed_line
-
-SIDECAR_SUFFIX = ".meta.json"
+from crawlkit.surfaces.sidecar import ReportMeta, sidecar, sidecar_path
 
 
 class ReportFormat(StrEnum):
@@ -76,19 +74,9 @@ class ReportCounts:
     excluded: int
     sha256: str
 
-
-@dataclass(frozen=True, slots=True)
-class ReportMeta:
-    """What the sidecar says of the crawl: what made the report depend on order or time, and the ledger of runs."""
-
-    settings_hash: str
-    reasons: tuple[OrderReason, ...] = ()
-    runs: tuple[Run, ...] = ()
-
-    @property
-    def deterministic(self) -> bool:
-        """Whether the same site gives the same report."""
-        return not self.reasons
+    def by_kind(self) -> dict[str, int]:
+        """Return the numbers of records."""
+        return {"pages": self.pages, "redirects": self.redirects, "failures": self.failures, "excluded": self.excluded}
 
 
 def write_report(records: Iterable[Record], out: BinaryIO, err: TextIO, options: ReportOptions) -> ReportCounts:
@@ -129,27 +117,13 @@ def write_report_file(
         StorageError: one of them could not be written. Whatever goes wrong, also in `records`, the old report stays.
     """
     with (
-        open_replacement(path.with_name(path.name + SIDECAR_SUFFIX)) as sidecar,
+        open_replacement(sidecar_path(path)) as beside,
         open_replacement(path) as out,
     ):
         counts = write_report(records, out, err, options)
-        sidecar.write(_sidecar(counts, meta))
-        sidecar.flush()  # a full disk shows here, before either file is replaced
+        beside.write(sidecar(counts.by_kind(), counts.sha256, meta))
+        beside.flush()  # a full disk shows here, before either file is replaced
     return counts
-
-
-def _sidecar(counts: ReportCounts, meta: ReportMeta) -> bytes:
-    numbers = asdict(counts)
-    sha256 = numbers.pop("sha256")
-    content = {
-        "counts": numbers,
-        "settings_hash": meta.settings_hash,
-        "sha256": sha256,
-        "deterministic": meta.deterministic,
-        "reasons": meta.reasons,
-        "runs": meta.runs,
-    }
-    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
 
 def _formatter(options: ReportOptions) -> Callable[[Record], bytes]:
@@ -157,7 +131,7 @@ def _formatter(options: ReportOptions) -> Callable[[Record], bytes]:
         case ReportFormat.TEXT:
             return _text
         case ReportFormat.JSONL:
-            return _timed_line if options.with_timing else _line
+            return _timed_line if options.with_timing else json_line
         case ReportFormat.CSV:
             return _csv_row(as_timed_line if options.with_timing else as_line)
         case unknown:
@@ -168,7 +142,7 @@ def _header(options: ReportOptions) -> bytes:
     """Return what stands above all records."""
     if options.format is not ReportFormat.CSV:
         return b""
-    return CsvRows().row((TimedLine if options.with_timing else Line).__struct_fields__)
+    return csv_row((TimedLine if options.with_timing else Line).__struct_fields__)
 
 
 def _text(record: Record) -> bytes:
@@ -190,7 +164,8 @@ def _text(record: Record) -> bytes:
 _encode = msgspec.json.Encoder().encode
 
 
-def _line(record: Record) -> bytes:
+def json_line(record: Record) -> bytes:
+    """Return a record as its line of the JSON report, line end included."""
     return _encode(as_line(record)) + b"\n"
 
 
@@ -199,5 +174,4 @@ def _timed_line(record: Record) -> bytes:
 
 
 def _csv_row(as_seen: Callable[[Record], Line]) -> Callable[[Record], bytes]:
-    rows = CsvRows()
-    return lambda record: rows.row(msgspec.structs.astuple(as_seen(record)))
+    return lambda record: csv_row(msgspec.structs.astuple(as_seen(record)))

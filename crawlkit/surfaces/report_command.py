@@ -5,11 +5,10 @@ from pathlib import Path
 
 import click
 
-from crawlkit.config import settings_hash
 from crawlkit.errors import StorageError
-from crawlkit.model import OrderReason
 from crawlkit.state.reading import open_crawl_for_reading
-from crawlkit.surfaces.report import Only, ReportFormat, ReportMeta, ReportOptions, write_report, write_report_file
+from crawlkit.surfaces.report import Only, ReportFormat, ReportOptions, write_report, write_report_file
+from crawlkit.surfaces.sidecar import meta_of
 
 
 @click.command("report")
@@ -31,6 +30,4 @@ def report_command(directory: Path, format_: str, only: str | None, output: Path
             except OSError as error:
                 raise StorageError(f"cannot write standard output: {error.strerror}") from error
         else:
-            reasons = tuple(sorted(OrderReason(reason) for reason in crawl.counters.reasons))
-            meta = ReportMeta(settings_hash(crawl.config()), reasons, tuple(crawl.runs))
-            write_report_file(output, crawl.pages.walk(), sys.stderr, options, meta)
+            write_report_file(output, crawl.pages.walk(), sys.stderr, options, meta_of(crawl))

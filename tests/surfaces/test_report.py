@@ -21,11 +21,11 @@ from crawlkit.state.checkpoint import Run
 from crawlkit.surfaces.report import (
     Only,
     ReportFormat,
-    ReportMeta,
     ReportOptions,
     write_report,
     write_report_file,
 )
+from crawlkit.surfaces.sidecar import ReportMeta
 
 PAGE = Record(
     url="https://example.com/",
@@ -289,7 +289,8 @@ def test_a_disk_too_full_for_the_sidecar_leaves_the_old_report(tmp_path: Path) -
     path.write_text("old")
     program = (
         "import io, resource, signal, sys; from pathlib import Path\n"
-        "from crawlkit.surfaces.report import ReportMeta, ReportOptions, write_report_file\n"
+        "from crawlkit.surfaces.report import ReportOptions, write_report_file\n"
+        "from crawlkit.surfaces.sidecar import ReportMeta\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (50, 50))\n"
         "write_report_file(Path(sys.argv[1]), [], io.StringIO(), ReportOptions(), ReportMeta('sha256:ab'))"
     )

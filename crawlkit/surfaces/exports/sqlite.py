@@ -1,0 +1,139 @@
+"""A crawl as one SQLite file: records, their links, what the crawl says of itself, and a full-text index.
+
+    records   one row for each admitted URL, the report's fields but links; `id` follows the order of URLs
+    links     one row for each link of each page: `source` is the id of a record, `target` a URL, admitted or not
+    meta      counts, the settings' hash, the SHA-256 of the JSON report, and whether the crawl depended on order
+    pages     a view: the records of kind page
+    records_fts   FTS5 over what the records hold of words, by the records' id
+
+The file is written without a journal, since it is thrown away when anything fails, and indexes are made when all rows are
+there: SQLite sorts them outside of memory, in its temporary directory.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+
+import msgspec
+
+from crawlkit.errors import StorageError
+from crawlkit.model import Record
+from crawlkit.surfaces.exports.columns import Column, ColumnType, as_json, columns_of
+from crawlkit.surfaces.exports.edges import edges_of
+from crawlkit.surfaces.exports.job import ExportJob
+from crawlkit.surfaces.lines import as_line
+
+LINKS = "links"
+WORDS = ("title", "description", "text")
+"""The columns that the full-text index has, as far as records have them."""
+
+_ROWS_AT_ONCE = 500
+_TYPES = {ColumnType.INTEGER: "INTEGER", ColumnType.TRUTH: "INTEGER", ColumnType.REAL: "REAL"}
+_INDEXED = ("kind", "status", "title", "digest", "redirect_to", "canonical")
+
+_UNSAFE_AND_FAST = """
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    PRAGMA locking_mode = EXCLUSIVE;
+    PRAGMA cache_size = -32768;
+"""
+_LINKS_TABLE = """
+    CREATE TABLE links (
+        source INTEGER NOT NULL REFERENCES records (id),
+        position INTEGER NOT NULL,
+        target TEXT NOT NULL,
+        text TEXT,
+        rel TEXT
+    );
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE VIEW pages AS SELECT * FROM records WHERE kind = 'page';
+"""
+_LINKS_INDEXES = """
+    CREATE INDEX links_source ON links (source);
+    CREATE INDEX links_target ON links (target);
+"""
+
+
+def write_sqlite(job: ExportJob) -> int:
+    """Write the database and return how many records it has."""
+    columns = tuple(column for column in columns_of() if column.name != LINKS)
+    with storage_errors(job.out.name), closing(sqlite3.connect(job.out.name, isolation_level=None)) as database:
+        database.executescript(_UNSAFE_AND_FAST + records_table(columns) + _LINKS_TABLE)
+        database.execute("BEGIN")
+        count = _fill(database, job.records(), columns)
+        database.executemany("INSERT INTO meta VALUES (?, ?)", _meta(job))
+        database.execute("COMMIT")
+        database.executescript(_indexes(columns) + _LINKS_INDEXES + full_text_index(columns))
+    return count
+
+
+@contextmanager
+def storage_errors(path: str) -> Iterator[None]:
+    """Turn what SQLite says of a full or broken disk into StorageError."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise StorageError(f"cannot write {path}: {error}") from error
+
+
+def records_table(columns: Sequence[Column]) -> str:
+    """Return the SQL that makes the table of records."""
+    defined = ", ".join(f'"{column.name}" {_TYPES.get(column.type, "TEXT")}' for column in columns)
+    return f"CREATE TABLE records (id INTEGER PRIMARY KEY, {defined});\n"
+
+
+def full_text_index(columns: Sequence[Column]) -> str:
+    """Return the SQL that makes the full-text index of the records that are there; words match whatever case and accents."""
+    names = {column.name for column in columns}
+    words = ", ".join(name for name in WORDS if name in names)
+    return f"""
+        CREATE VIRTUAL TABLE records_fts USING fts5(
+            {words}, content = 'records', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
+        );
+        INSERT INTO records_fts (records_fts) VALUES ('rebuild');
+    """
+
+
+def values_of(line: msgspec.Struct, columns: Sequence[Column]) -> Iterator[object]:
+    """Yield what a row holds of a line."""
+    for column in columns:
+        value = getattr(line, column.name)
+        nested = column.type in (ColumnType.TEXTS, ColumnType.NESTED) and value is not None
+        yield as_json(value) if nested else value
+
+
+def _fill(database: sqlite3.Connection, records: Iterator[Record], columns: Sequence[Column]) -> int:
+    marks = ", ".join("?" * (len(columns) + 1))
+    rows: list[tuple[object, ...]] = []
+    links: list[tuple[object, ...]] = []
+
+    def write() -> None:
+        database.executemany(f"INSERT INTO records VALUES ({marks})", rows)
+        database.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?)", links)
+        rows.clear()
+        links.clear()
+
+    number = 0
+    for number, record in enumerate(records, 1):
+        rows.append((number, *values_of(as_line(record), columns)))
+        links += ((number, at, edge.target, edge.text, edge.rel) for at, edge in enumerate(edges_of(record)))
+        if len(rows) == _ROWS_AT_ONCE:
+            write()
+    write()
+    return number
+
+
+def _indexes(columns: Sequence[Column]) -> str:
+    names = {column.name for column in columns}
+    made = (f"CREATE INDEX records_{name} ON records ({name});\n" for name in _INDEXED if name in names)
+    return "CREATE UNIQUE INDEX records_url ON records (url);\n" + "".join(made)
+
+
+def _meta(job: ExportJob) -> Iterator[tuple[str, str]]:
+    counts = job.tally.counts()
+    for kind, count in counts.by_kind().items():
+        yield kind, str(count)
+    yield "report_sha256", counts.sha256
+    yield "settings_hash", job.meta.settings_hash
+    yield "deterministic", as_json(job.meta.deterministic)
+    yield "reasons", as_json(job.meta.reasons)

@@ -1,0 +1,52 @@
+"""The Parquet export: what pyarrow reads back is the report."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from crawlkit.surfaces.exports import parquet as exported
+from tests.surfaces.conftest import Cli
+from tests.surfaces.exports.conftest import Make, page
+
+
+def test_rows_are_the_lines_of_the_report(cli: Cli, make: Make, tmp_path: Path) -> None:
+    make()
+    assert cli("export", "x.crawl", "--to", "parquet", "-o", "out.parquet").status == 0
+    rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    expected = [json.loads(line) for line in cli("report", "x.crawl", "--format", "jsonl").out.splitlines()]
+    assert [{**row, "fields": json.loads(row["fields"])} for row in rows] == expected
+
+
+def test_columns_have_their_types_even_without_rows(cli: Cli, make: Make, tmp_path: Path) -> None:
+    cli("export", make([]), "--to", "parquet", "-o", "out.parquet")
+    schema = parquet.read_schema(tmp_path / "out.parquet")
+    types = {name: str(schema.field(name).type) for name in ("url", "status", "truncated", "links", "fields")}
+    assert types == {
+        "url": "string",
+        "status": "int64",
+        "truncated": "bool",
+        "links": "list<element: string>",
+        "fields": "string",
+    }
+
+
+def test_the_file_s_metadata_names_the_report(cli: Cli, make: Make, tmp_path: Path) -> None:
+    cli("export", make(), "--to", "parquet", "-o", "out.parquet")
+    meta = parquet.read_metadata(tmp_path / "out.parquet").metadata
+    beside = json.loads((tmp_path / "out.parquet.meta.json").read_text())
+    assert meta[b"crawlkit.report_sha256"].decode() == beside["report_sha256"]
+    assert meta[b"crawlkit.pages"] == b"4"
+
+
+def test_row_groups_are_cut_by_rows_and_by_links(cli: Cli, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exported, "_GROUP_ROWS", 3)
+    monkeypatch.setattr(exported, "_GROUP_LINKS", 10)
+    links = [1, 1, 1, 12, 5, 6, 0]
+    records = [
+        page(f"http://a.test/{n}", links=tuple(f"http://b.test/{k}" for k in range(n_links))) for n, n_links in enumerate(links)
+    ]
+    cli("export", make(records), "--to", "parquet", "-o", "out.parquet")
+    meta = parquet.read_metadata(tmp_path / "out.parquet")
+    assert [meta.row_group(n).num_rows for n in range(meta.num_row_groups)] == [3, 1, 2, 1]
