@@ -60,7 +60,7 @@ def check_resolve(item: str) -> str:
     try:
         parse_resolve(item)
     except ValueError as error:
-        raise ValueError(f"GLOB=ADDR[:PORT] with an IP address, IPv6 in brackets ({error})") from error
+        raise ValueError(f"GLOB=ADDR[:PORT] with an IP address, IPv6 in brackets where a port follows ({error})") from error
     return item.strip()
 
 
@@ -95,15 +95,21 @@ def check_credential(item: str) -> str:
 
 
 def parse_resolve(text: str) -> tuple[str, str, int | None]:
-    """Return (glob, IP address without brackets, port or None) of `GLOB=ADDR[:PORT]`; ValueError otherwise."""
-    match = re.fullmatch(r"([!-<>-~]+)=(?:\[([^\[\]]+)\]|([^\[\]:]+))(?::(\d{1,5}))?", text.strip(), re.ASCII)
+    """Return (glob, IP address without brackets, port or None) of `GLOB=ADDR[:PORT]`; ValueError otherwise.
+
+    An IPv6 address stands in brackets where a port follows, else as it likes.
+    """
+    address = r"\[([^\[\]]+)\](?::(\d{1,5}))?|([^\[\]:]+)(?::(\d{1,5}))?|([^\[\]]+)"
+    match = re.fullmatch(rf"([!-<>-~]+)=(?:{address})", text.strip(), re.ASCII)
     if match is None:
         raise ValueError("not of this shape")
-    address = ipaddress.IPv6Address(match[2]) if match[2] else ipaddress.IPv4Address(match[3])
-    port = int(match[4]) if match[4] else None
+    glob, bracketed, bracketed_port, plain, plain_port, bare = match.groups()
+    ip = ipaddress.IPv4Address(plain) if plain else ipaddress.IPv6Address(bracketed or bare)
+    digits = bracketed_port or plain_port
+    port = int(digits) if digits else None
     if port is not None and not 1 <= port <= 65535:
         raise ValueError("the port is not between 1 and 65535")
-    return match[1], str(address), port
+    return glob, str(ip), port
 
 
 def parse_networks(items: tuple[str, ...]) -> tuple[Network, ...]:

@@ -91,6 +91,7 @@ configs = st.builds(
         ("include", "", ()),
         ("resolve", ["*.test=127.0.0.1:80"], ("*.test=127.0.0.1:80",)),
         ("resolve", "a.test=[::1]:8080", ("a.test=[::1]:8080",)),
+        ("resolve", "a.test=2001:db8::1", ("a.test=2001:db8::1",)),
         ("user_agent", "me/1.0 (+https://me.test)", "me/1.0 (+https://me.test)"),
         ("contact", " me+crawl@mail.a.test ", "me+crawl@mail.a.test"),
         ("contact", "https://[::1]:8080/who?a=b#c", "https://[::1]:8080/who?a=b#c"),
@@ -172,7 +173,7 @@ def test_a_value_is_read_from_text_toml_and_python(key: str, raw: object, value:
         ("exclude", 1, "a list of texts"),
         ("resolve", "a.test", "GLOB=ADDR[:PORT]"),
         ("resolve", "a.test=localhost", "GLOB=ADDR[:PORT]"),
-        ("resolve", "a.test=::1", "IPv6 in brackets"),
+        ("resolve", "a.test=[::1", "IPv6 in brackets"),
         ("resolve", "a.test=[127.0.0.1]", "IPv6 in brackets"),
         ("resolve", "a.test=127.0.0.1:0", "the port is not between 1 and 65535"),
         ("resolve", "a.test=127.0.0.1:65536", "the port is not between 1 and 65535"),
@@ -336,6 +337,7 @@ def test_a_size_shown_reads_back_exactly(value_bytes: int) -> None:
 def test_a_resolve_rule_splits_into_glob_address_and_port() -> None:
     assert parse_resolve("*.test=127.0.0.1") == ("*.test", "127.0.0.1", None)
     assert parse_resolve("*=[::1]:8080") == ("*", "::1", 8080)
+    assert parse_resolve("*=[2001:DB8::0:1]") == parse_resolve("*=2001:DB8::0:1") == ("*", "2001:db8::1", None)
 
 
 @pytest.mark.parametrize("name", ["polite", "own-site", "archive", "broad"])

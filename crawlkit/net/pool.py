@@ -42,8 +42,9 @@ class Pool:
         while kept := self._of_origin.get(origin):
             connection = kept[-1]
             self._forget(connection)
-            if not connection.lost:
+            if not connection.lost and not connection.has_unread:
                 return connection
+            connection.abort()
         return None
 
     def give_back(self, origin: Origin, connection: Connection) -> None:

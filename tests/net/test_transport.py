@@ -1,9 +1,11 @@
 """What leaves on the wire, and which connections it takes."""
 
 import asyncio
+from collections.abc import Callable
 
 import httpx
 import pytest
+import uvloop
 
 from crawlkit.model import FetchFailure, Reason, Response
 from crawlkit.net.decode import ACCEPT_ENCODING
@@ -179,3 +181,43 @@ def test_an_answer_that_came_unasked_is_never_taken_for_the_next_ones() -> None:
 def test_a_server_that_speaks_first_is_answered_for_in_bounded_tries(banner: bytes) -> None:
     (answer,) = asyncio.run(fetch_scripts(Script((banner,), End.CLOSE, greets=True)))
     assert isinstance(answer, Response | FetchFailure)
+
+
+STALE = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 4\r\nConnection: close\r\n\r\nlate"
+
+
+async def _unread_before_the_request(said: bytes | None) -> tuple[list[bytes], int]:
+    async with raw_server([KEEP_OK]) as server, open_fetcher(await resolver_for(server)) as fetcher:
+        answers = [await fetcher.fetch(server.url())]
+        if said is None:
+            server.writers[0].write_eof()
+        else:
+            server.writers[0].write(said)  # into the client's socket at once, and no turn of the loop to read it
+        answers.append(await fetcher.fetch(server.url()))
+        assert all(isinstance(answer, Response) for answer in answers)
+        return [answer.body for answer in answers if isinstance(answer, Response)], server.connections
+
+
+@pytest.mark.parametrize("said", [STALE, OK.replace(b"ok", b"no"), b"\r\n", None], ids=["408", "200", "blank", "end"])
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_what_came_unread_before_a_request_is_never_its_answer(
+    said: bytes | None, loop_factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        assert runner.run(_unread_before_the_request(said)) == ([b"ok", b"ok"], 2)
+
+
+def test_a_408_on_a_kept_connection_is_asked_again_on_a_new_one_once() -> None:
+    late = Script((STALE,), End.STALL)
+    first, second, third = asyncio.run(fetch_scripts(KEEP_OK, late, KEEP_OK, late, late, times=3))
+    assert isinstance(first, Response)
+    assert isinstance(second, Response)
+    assert (second.status, second.body) == (200, b"ok")
+    assert isinstance(third, Response)
+    assert (third.status, third.body) == (408, b"late")
+
+
+def test_a_408_on_a_new_connection_is_the_answer() -> None:
+    (answer,) = asyncio.run(fetch_scripts(Script((STALE,))))
+    assert isinstance(answer, Response)
+    assert answer.status == 408

@@ -181,6 +181,7 @@ def test_headers_are_as_received_but_for_the_space_around_them() -> None:
         (b"HTTP/1.1 200\r\n\r\nok", b"ok"),
         (CHUNKED + b"2 \t\r\nok\r\n0\r\n\r\n", b"ok"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", b"ok"),
+        (CHUNKED + b'2 ;a=b;c="d"\r\nok\r\n0\t;e\r\n\r\n', b"ok"),
     ],
 )
 def test_what_browsers_take_is_taken(answer: bytes, body: bytes) -> None:
