@@ -144,6 +144,12 @@ class Config:
     auth: tuple[str, ...] = _setting(
         (), ValueKind.CREDENTIALS, Change.FIXED, "Where to read the user:password that is sent to this host, and to no other."
     )
+    proxy: str | None = _setting(
+        None, ValueKind.PROXY, Change.FREE, "Send all requests through this HTTP proxy; environment variables name none."
+    )
+    proxy_auth: str | None = _setting(
+        None, ValueKind.SECRET, Change.FREE, "Where to read the user:password that is sent to the proxy."
+    )
     insecure: bool = _setting(False, ValueKind.SWITCH, Change.FIXED, "Do not verify the certificates of servers.")
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The items of settings that may be repeated: what each kind looks like, checked and made regular.
+"""Texts of settings that have a grammar of their own, most of them repeatable: checked and made regular.
 
 A check returns the item in its regular form, which it returns unchanged, or raises a ValueError that says what was
 expected, never what was given: an item may hold a secret.
@@ -24,7 +24,12 @@ _NOT_FREE: Final = frozenset(
     | {"if-unmodified-since", "keep-alive", "proxy-connection", "range", "te", "trailer", "transfer-encoding", "upgrade"}
     | {"accept-encoding"}
 )
-_OTHER_WAYS: Final = {"authorization": "auth", "proxy-authorization": "auth", "user-agent": "user_agent", "from": "contact"}
+_OTHER_WAYS: Final = {
+    "authorization": "auth",
+    "proxy-authorization": "proxy_auth",
+    "user-agent": "user_agent",
+    "from": "contact",
+}
 _TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # RFC 9110 section 5.6.2
 
 
@@ -41,6 +46,9 @@ class Credential(NamedTuple):
     host: str
     place: SecretPlace
     name: str
+
+
+_PLACE: Final = r"(?:(env):([A-Za-z_]\w*)|(file):([^\x00-\x1f\x7f]+))"
 
 
 def check_pattern(item: str) -> str:
@@ -94,6 +102,24 @@ def check_credential(item: str) -> str:
     return f"{f'[{host}]' if ':' in host else host}={place}:{name}"
 
 
+def check_secret_place(text: str) -> str:
+    """Check an `env:NAME` or `file:PATH`."""
+    place, name = parse_secret_place(text)
+    return f"{place}:{name}"
+
+
+def check_proxy(text: str) -> str:
+    """Check the URL of a proxy: http or https, a host, perhaps a port. Without one it is that of the scheme."""
+    host = r"\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)"
+    match = re.fullmatch(rf"(https?)://(?:{host})(?::([0-9]{{1,5}}))?/?", text.strip(), re.ASCII | re.IGNORECASE)
+    if match is None or (match[4] and not 1 <= int(match[4]) <= 65535):
+        if "@" in text:
+            raise ValueError("no user and password in it: where those are read is said by proxy_auth, as env:NAME or file:PATH")
+        raise ValueError("http://HOST[:PORT] or https://HOST[:PORT]")
+    name = f"[{ipaddress.IPv6Address(match[2])}]" if match[2] else match[3].lower()
+    return f"{match[1].lower()}://{name}{f':{int(match[4])}' if match[4] else ''}"
+
+
 def parse_resolve(text: str) -> tuple[str, str, int | None]:
     """Return (glob, IP address without brackets, port or None) of `GLOB=ADDR[:PORT]`; ValueError otherwise.
 
@@ -128,8 +154,16 @@ def parse_header(item: str) -> tuple[bytes, bytes]:
 def parse_credential(item: str) -> Credential:
     """Return the parts of a `HOST=env:NAME` or `HOST=file:PATH`; ValueError otherwise."""
     host = r"\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)"
-    match = re.fullmatch(rf"(?:{host})=(?:(env):([A-Za-z_]\w*)|(file):([^\x00-\x1f\x7f]+))", item.strip(), re.ASCII)
+    match = re.fullmatch(rf"(?:{host})={_PLACE}", item.strip(), re.ASCII)
     if match is None:
         raise ValueError("HOST=env:NAME or HOST=file:PATH, where user:password is to be read, HOST in ASCII and without a port")
     name = str(ipaddress.IPv6Address(match[1])) if match[1] else match[2].lower()
     return Credential(name, SecretPlace(match[3] or match[5]), match[4] or match[6])
+
+
+def parse_secret_place(text: str) -> tuple[SecretPlace, str]:
+    """Return where an `env:NAME` or `file:PATH` says that a secret is; ValueError otherwise."""
+    match = re.fullmatch(_PLACE, text.strip(), re.ASCII)
+    if match is None:
+        raise ValueError("env:NAME or file:PATH, where user:password is to be read")
+    return SecretPlace(match[1] or match[3]), match[2] or match[4]

@@ -13,7 +13,16 @@ from decimal import Decimal
 from enum import Enum, StrEnum
 from typing import Any, assert_never
 
-from crawlkit.config_items import ItemCheck, check_credential, check_header, check_network, check_pattern, check_resolve
+from crawlkit.config_items import (
+    ItemCheck,
+    check_credential,
+    check_header,
+    check_network,
+    check_pattern,
+    check_proxy,
+    check_resolve,
+    check_secret_place,
+)
 from crawlkit.errors import ConfigError
 
 KIB = 1024
@@ -51,6 +60,8 @@ class ValueKind(Enum):
     NETWORKS = "CIDR"
     HEADERS = "NAME: VALUE"
     CREDENTIALS = "HOST=env:NAME|file:PATH"
+    PROXY = "URL"
+    SECRET = "env:NAME|file:PATH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +113,9 @@ _ITEM_CHECKS: Mapping[ValueKind, ItemCheck] = {
     ValueKind.HEADERS: check_header,
     ValueKind.CREDENTIALS: check_credential,
 }
-_SECRETIVE = frozenset({ValueKind.HEADERS, ValueKind.CREDENTIALS})
+_TEXT_CHECKS: Mapping[ValueKind, ItemCheck] = {ValueKind.PROXY: check_proxy, ValueKind.SECRET: check_secret_place}
+_CHECKS: Mapping[ValueKind, ItemCheck] = {**_ITEM_CHECKS, **_TEXT_CHECKS}
+_SECRETIVE = frozenset({ValueKind.HEADERS, ValueKind.CREDENTIALS, ValueKind.PROXY, ValueKind.SECRET})
 """Kinds whose wrong items may hold a secret all the same: a password where its place was to be named."""
 
 
@@ -155,7 +168,7 @@ def format_value(kind: ValueKind, value: Any) -> str:
             return "true" if value else "false"
         case ValueKind.PATTERNS | ValueKind.RESOLVES | ValueKind.NETWORKS | ValueKind.HEADERS | ValueKind.CREDENTIALS:
             return "\n".join(value)
-        case ValueKind.COUNT | ValueKind.TEXT | ValueKind.CONTACT | ValueKind.SCOPE:
+        case ValueKind.COUNT | ValueKind.TEXT | ValueKind.CONTACT | ValueKind.SCOPE | ValueKind.PROXY | ValueKind.SECRET:
             return str(value)
         case _:
             assert_never(kind)
@@ -281,9 +294,15 @@ def _read_items(setting: Setting, raw: object) -> tuple[str, ...]:
     return tuple(_checked(setting, item) for item in _items(setting, raw))
 
 
+def _read_checked(setting: Setting, raw: object) -> str:
+    if not isinstance(raw, str) or not _is_unicode(raw):
+        raise _refusal(setting, type(raw).__name__, "text")
+    return _checked(setting, raw)
+
+
 def _checked(setting: Setting, item: str) -> str:
     try:
-        return _ITEM_CHECKS[setting.kind](item)
+        return _CHECKS[setting.kind](item)
     except ValueError as error:
         if setting.kind in _SECRETIVE:
             raise ConfigError(f"{setting.key}: expected {error}; what was given is not shown") from None
@@ -298,7 +317,9 @@ _READERS: Mapping[ValueKind, Callable[[Setting, object], Any]] = {
     ValueKind.TEXT: _read_text,
     ValueKind.CONTACT: _read_contact,
     ValueKind.SCOPE: _read_scope,
-} | dict.fromkeys(_ITEM_CHECKS, _read_items)
+    **dict.fromkeys(_ITEM_CHECKS, _read_items),
+    **dict.fromkeys(_TEXT_CHECKS, _read_checked),
+}
 
 
 def _format_duration(value_s: float) -> str:

@@ -33,6 +33,7 @@ class Reason(StrEnum):
     TIMEOUT = "net.timeout"
     PROTOCOL = "net.protocol"
     ADDRESS = "net.private_address"
+    PROXY = "net.proxy"
     CLIENT_ERROR = "http.client_error"
     TOO_MANY_REQUESTS = "http.too_many_requests"
     SERVER_ERROR = "http.server_error"
@@ -56,6 +57,7 @@ SENTENCES: Mapping[Reason, str] = MappingProxyType(
         Reason.TIMEOUT: "The request took longer than the timeout.",
         Reason.PROTOCOL: "The answer was not valid HTTP.",
         Reason.ADDRESS: "The host resolves to a private address.",
+        Reason.PROXY: "The proxy could not be reached, or refused the request.",
         Reason.CLIENT_ERROR: "The server answered with a status from 400 to 499.",
         Reason.TOO_MANY_REQUESTS: "The server answered 429, too many requests.",
         Reason.SERVER_ERROR: "The server answered with a status from 500 to 599.",

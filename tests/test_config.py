@@ -54,6 +54,8 @@ configs = st.builds(
     user_agent=st.from_regex(r"[!-~]([ -~]{0,40}[!-~])?", fullmatch=True),
     contact=st.sampled_from(["", "me@a.test", "https://a.test/bot?x=1"]),
     resolve=resolves,
+    proxy=st.sampled_from([None, "http://proxy.test:3128", "https://[::1]"]),
+    proxy_auth=st.sampled_from([None, "env:A", "file:/a b/c"]),
 )
 
 
@@ -92,6 +94,11 @@ configs = st.builds(
         ("resolve", ["*.test=127.0.0.1:80"], ("*.test=127.0.0.1:80",)),
         ("resolve", "a.test=[::1]:8080", ("a.test=[::1]:8080",)),
         ("resolve", "a.test=2001:db8::1", ("a.test=2001:db8::1",)),
+        ("proxy", " HTTP://Proxy.test:03128/ ", "http://proxy.test:3128"),
+        ("proxy", "https://[2001:DB8::0:1]", "https://[2001:db8::1]"),
+        ("proxy", "none", None),
+        ("proxy_auth", " env:PROXY_SECRET ", "env:PROXY_SECRET"),
+        ("proxy_auth", "file:/run/secret file", "file:/run/secret file"),
         ("user_agent", "me/1.0 (+https://me.test)", "me/1.0 (+https://me.test)"),
         ("contact", " me+crawl@mail.a.test ", "me+crawl@mail.a.test"),
         ("contact", "https://[::1]:8080/who?a=b#c", "https://[::1]:8080/who?a=b#c"),
@@ -297,6 +304,8 @@ def test_the_hash_changes_with_what_decides_the_report_and_with_nothing_else(key
         ValueKind.NETWORKS: ("10.0.0.0/8",),
         ValueKind.HEADERS: ("X: 1",),
         ValueKind.CREDENTIALS: ("a.example=env:A",),
+        ValueKind.PROXY: "http://proxy.test:3128",
+        ValueKind.SECRET: "env:A",
     }
     changed = settings_hash(Config.from_values({key: others[setting.kind]})) != settings_hash(Config())
     assert changed == (setting.change is not Change.FREE)

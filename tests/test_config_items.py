@@ -65,7 +65,10 @@ def test_headers_that_are_the_crawler_s_own_are_refused(name: str) -> None:
         check_header(f"{name}: 1")
 
 
-@pytest.mark.parametrize(("name", "setting"), [("Authorization", "auth"), ("User-Agent", "user_agent"), ("From", "contact")])
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [("Authorization", "auth"), ("User-Agent", "user_agent"), ("From", "contact"), ("Proxy-Authorization", "proxy_auth")],
+)
 def test_headers_with_a_setting_of_their_own_are_refused_by_its_name(name: str, setting: str) -> None:
     with pytest.raises(ValueError, match=f"the setting {setting}$"):
         check_header(f"{name}: 1")
@@ -102,6 +105,28 @@ def test_a_wrong_item_that_may_hold_a_secret_is_not_shown(key: str, text: str) -
         Config(**values)
     assert "hunter" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://me:hunter2@proxy.test:3128", "https://hunter2@proxy.test", "me:hunter2@proxy.test", "hunter2:3128",
+        "socks5://hunter2", "http://hunter2/x", "http://hunter2:0", "http://hunter2:65536", "http://[hunter2]",
+        "http://hunter2.test:3128?x", "http://h\u00fcnter2hunter2/",
+    ],
+)  # fmt: skip
+def test_a_proxy_is_the_url_of_a_host_and_a_password_in_it_is_refused_with_the_way_out(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^proxy: expected ") as caught:
+        Config(proxy=text)
+    assert ("proxy_auth, as env:NAME or file:PATH" in str(caught.value)) == ("@" in text)
+    assert "hunter" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["me:hunter2", "env:", "env:hunter 2", "file:", "a.test=env:hunter2", "ENV:hunter2"])
+def test_the_place_of_the_proxy_s_secret_is_a_variable_or_a_file(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^proxy_auth: expected env:NAME or file:PATH.*not shown") as caught:
+        Config(proxy_auth=text)
+    assert "hunter" not in str(caught.value)
 
 
 @given(st.text() | st.from_regex(r"[!-~]{1,9}: ?[ -~\r\n]{0,9}"))

@@ -1,62 +1,82 @@
-"""What the requests of a run carry besides the usual: the settings' headers, and each host's secret, read anew.
+"""What the requests of a run carry besides the usual: the settings' headers, each host's secret and the proxy's, read anew.
 
 The settings, which are stored, say only where a secret is; what is read from there stays in memory.
 """
 
 import base64
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from crawlkit.config import Config
-from crawlkit.config_items import Credential, SecretPlace, parse_credential, parse_header
+from crawlkit.config_items import SecretPlace, parse_credential, parse_header, parse_secret_place
 from crawlkit.errors import ConfigError
 from crawlkit.net.fetch import ExtraHeaders
 
 _MOST_FILE_BYTES: Final = 64 * 1024
 
 
-def extra_headers(config: Config, environ: Mapping[str, str]) -> ExtraHeaders:
-    """Return the headers of `config`, reading secrets from `environ` and files; ConfigError names what is not there."""
+class _Secret(NamedTuple):
+    """Where a secret is, and what it is for, as a message begins."""
+
+    purpose: str
+    place: SecretPlace
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What requests carry: `extra` to servers, `proxy_proof` (a Proxy-Authorization) to the proxy."""
+
+    extra: ExtraHeaders = field(default_factory=ExtraHeaders)
+    proxy_proof: bytes | None = field(default=None, repr=False)
+
+
+def carried_by(config: Config, environ: Mapping[str, str]) -> Carried:
+    """Return what `config` has requests carry, secrets read from `environ` and files; ConfigError names what is not there."""
     authorization: dict[str, bytes] = {}
     for item in config.auth:
-        credential = parse_credential(item)
-        if credential.host in authorization:
-            raise ConfigError(f"auth: {credential.host}: given twice")
-        authorization[credential.host] = _basic(credential, environ)
-    return ExtraHeaders(tuple(map(parse_header, config.header)), authorization)
+        host, place, name = parse_credential(item)
+        if host in authorization:
+            raise ConfigError(f"auth: {host}: given twice")
+        authorization[host] = _basic(_Secret(f"auth: {host}", place, name), environ)
+    extra = ExtraHeaders(tuple(map(parse_header, config.header)), authorization)
+    if config.proxy is None or config.proxy_auth is None:
+        return Carried(extra)
+    return Carried(extra, _basic(_Secret("proxy_auth", *parse_secret_place(config.proxy_auth)), environ))
 
 
-def _basic(credential: Credential, environ: Mapping[str, str]) -> bytes:
+def _basic(secret: _Secret, environ: Mapping[str, str]) -> bytes:
     """Return the value of the Authorization header (RFC 7617 section 2)."""
-    secret = _read(credential, environ)
-    if ":" not in secret or not all(char.isprintable() for char in secret):
-        raise _missing(credential, "does not hold one line user:password")
-    return b"Basic " + base64.b64encode(secret.encode())
+    text = _read(secret, environ)
+    if ":" not in text or not all(char.isprintable() for char in text):
+        raise _missing(secret, "does not hold one line user:password")
+    return b"Basic " + base64.b64encode(text.encode())
 
 
-def _read(credential: Credential, environ: Mapping[str, str]) -> str:
-    match credential.place:
+def _read(secret: _Secret, environ: Mapping[str, str]) -> str:
+    match secret.place:
         case SecretPlace.ENV:
-            if credential.name not in environ:
-                raise _missing(credential, "is not set")
-            return environ[credential.name]
+            if secret.name not in environ:
+                raise _missing(secret, "is not set")
+            return environ[secret.name]
         case SecretPlace.FILE:
-            return _read_file(credential)
+            return _read_file(secret)
         case _:
-            assert_never(credential.place)
+            assert_never(secret.place)
 
 
-def _read_file(credential: Credential) -> str:
+def _read_file(secret: _Secret) -> str:
     try:
-        with Path(credential.name).open("rb") as file:
+        with Path(secret.name).open("rb") as file:
             return file.read(_MOST_FILE_BYTES).decode().rstrip("\r\n")
     except OSError as error:
-        raise _missing(credential, f"cannot be read: {error.strerror or 'input or output error'}") from error
+        raise _missing(secret, f"cannot be read: {error.strerror or 'input or output error'}") from error
     except UnicodeDecodeError:
-        raise _missing(credential, "is not UTF-8 text") from None  # the error holds what was read
+        raise _missing(secret, "is not UTF-8 text") from None  # the error holds what was read
 
 
-def _missing(credential: Credential, problem: str) -> ConfigError:
-    where = "environment variable" if credential.place is SecretPlace.ENV else "file"
-    return ConfigError(f"auth: {credential.host}: the {where} {credential.name} {problem}")
+def _missing(secret: _Secret, problem: str) -> ConfigError:
+    where = "environment variable" if secret.place is SecretPlace.ENV else "file"
+    return ConfigError(f"{secret.purpose}: the {where} {secret.name} {problem}")

@@ -1,20 +1,43 @@
 """The network as the settings ask for it: whom names lead to, what may be connected to, what proves who a server is."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from crawlkit.config import Config
-from crawlkit.config_items import parse_networks
-from crawlkit.net.resolver import GuardedResolver, parse_resolves
+from crawlkit.config_items import ALL_NETWORKS, parse_networks
+from crawlkit.net.proxy import Proxy
+from crawlkit.net.request import Origin
+from crawlkit.net.resolver import GuardedResolver, is_address_literal, parse_resolves, private_seed_addresses
 from crawlkit.net.transport import Transport, open_transport, unverified_tls
 
 UNVERIFIED = "warning: certificates are not verified (insecure): anyone on the way can read and change what is sent"
 """What is said wherever `insecure` is in force."""
 
 
-def open_network(config: Config, private: Mapping[str, Collection[str]], *, connections: int) -> Transport:
+def open_network(
+    config: Config, private: Mapping[str, Collection[str]], *, connections: int, proxy_proof: bytes | None = None
+) -> Transport:
     """Open a transport, in a running loop; `aclose` it.
 
-    `private` is what `private_seed_addresses` returned. `connections` is the most that will be in use at once.
+    `private` is what `seeds_private_addresses` returned. `connections` is the most that will be in use at once. `proxy_proof`
+    is what the proxy is told, if there is one.
     """
     resolver = GuardedResolver(parse_resolves(config.resolve), private, parse_networks(config.allow_private))
-    return open_transport(resolver, connections=connections, tls=unverified_tls() if config.insecure else None)
+    tls = unverified_tls() if config.insecure else None
+    return open_transport(resolver, connections=connections, tls=tls, proxy=_proxy_of(config, proxy_proof))
+
+
+def _proxy_of(config: Config, proof: bytes | None) -> Proxy | None:
+    if config.proxy is None:
+        return None
+    return Proxy(Origin.of(config.proxy), proof, names_are_its_own=_names_are_the_proxys(config))
+
+
+def _names_are_the_proxys(config: Config) -> bool:
+    return config.proxy is not None and ALL_NETWORKS in config.allow_private
+
+
+async def seeds_private_addresses(seeds: Sequence[str], config: Config) -> dict[str, tuple[str, ...]]:
+    """Return what `private_seed_addresses` does for `seeds`, whose names are not looked up where that is the proxy's to do."""
+    if _names_are_the_proxys(config):
+        seeds = [seed for seed in seeds if is_address_literal(Origin.of(seed).host)]
+    return await private_seed_addresses(seeds, rules=parse_resolves(config.resolve))

@@ -112,7 +112,7 @@ class Robots:
         if before.state in (RobotsState.RULES, RobotsState.ALLOW):
             verdict = msgspec.structs.replace(before, attempts=0, expires_s=now + UNREACHABLE_TTL_S)
         else:
-            verdict = OriginRecord(job.origin, _verdict_without_file(reason, answer), b"", now + UNREACHABLE_TTL_S)
+            verdict = _verdict_without_file(job.origin, reason, answer, now + UNREACHABLE_TTL_S)
         self._conclude(verdict, now)
         return 0.0
 
@@ -132,7 +132,7 @@ class Robots:
         return parse(record.body, self._token) if record.state is RobotsState.RULES else _ALLOW_ALL
 
     def _standing(self, record: OriginRecord, rules: Rules) -> Standing:
-        all_end = _all_end(record.state)
+        all_end = _all_end(record)
         if all_end is None and politeness.is_too_long(rules.crawl_delay_s, self._max_crawl_delay_s):
             all_end = Done(Kind.EXCLUDED, Reason.ROBOTS_DELAY, f"Crawl-delay: {rules.crawl_delay_s:g}")
         return Standing(rules, record.expires_s, len(record.body), all_end)
@@ -165,22 +165,26 @@ def _why(answer: Response | FetchFailure, now: float, max_retry_after_s: float) 
     return reason, retry.retry_after_s(asked[0].decode("latin-1"), now, max_retry_after_s) if asked else None
 
 
-def _verdict_without_file(reason: Reason, answer: Response | FetchFailure) -> RobotsState:
-    if reason is Reason.ADDRESS:
-        return RobotsState.REFUSED
-    return RobotsState.NO_HOST if isinstance(answer, FetchFailure) else RobotsState.UNREACHABLE
+def _verdict_without_file(origin: str, reason: Reason, answer: Response | FetchFailure, expires_s: float) -> OriginRecord:
+    if isinstance(answer, Response):
+        return OriginRecord(origin, RobotsState.UNREACHABLE, b"", expires_s)
+    if reason is Reason.PROXY:
+        return OriginRecord(origin, RobotsState.NO_PROXY, answer.message.encode(), expires_s)
+    return OriginRecord(origin, RobotsState.REFUSED if reason is Reason.ADDRESS else RobotsState.NO_HOST, b"", expires_s)
 
 
-def _all_end(state: RobotsState) -> Done | None:
+def _all_end(record: OriginRecord) -> Done | None:
     """Return how every URL of an origin ends whose robots.txt could not be had."""
-    match state:
+    match record.state:
         case RobotsState.UNREACHABLE:
             return Done(Kind.EXCLUDED, Reason.ROBOTS_UNREACHABLE)
         case RobotsState.NO_HOST:
             return Done(Kind.FAILURE, Reason.HOST_UNREACHABLE)
         case RobotsState.REFUSED:
             return Done(Kind.FAILURE, Reason.ADDRESS)
+        case RobotsState.NO_PROXY:
+            return Done(Kind.FAILURE, Reason.PROXY, record.body.decode(errors="replace"))
         case RobotsState.UNKNOWN | RobotsState.RULES | RobotsState.ALLOW:
             return None
         case _:
-            assert_never(state)
+            assert_never(record.state)

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 
 from crawlkit.clock import SystemClock
 from crawlkit.config import Config
-from crawlkit.engine.credentials import extra_headers
-from crawlkit.engine.network import open_network
+from crawlkit.engine.credentials import carried_by
+from crawlkit.engine.network import open_network, seeds_private_addresses
 from crawlkit.engine.robots import next_hop
 from crawlkit.engine.worker import Worker
 from crawlkit.model import FetchFailure, Response, RobotsJob
-from crawlkit.net.resolver import parse_resolves, private_seed_addresses
 from crawlkit.policy.urls import host_of, origin_of
 
 
@@ -19,11 +18,11 @@ async def look_up_robots(url: str, config: Config, environ: Mapping[str, str]) -
     Up to five redirects are followed, also to other hosts. The private addresses of `url`'s own host and port are allowed, as
     a seed's are. ConfigError for a secret that is not in `environ` or its file.
     """
-    extra = extra_headers(config, environ)
-    own = await private_seed_addresses([url], rules=parse_resolves(config.resolve))
-    transport = open_network(config, own, connections=1)
+    carried = carried_by(config, environ)
+    own = await seeds_private_addresses([url], config)
+    transport = open_network(config, own, connections=1, proxy_proof=carried.proxy_proof)
     try:
-        return await _follow(url, Worker(transport, config, SystemClock(), extra))
+        return await _follow(url, Worker(transport, config, SystemClock(), carried.extra))
     finally:
         await transport.aclose()
 

@@ -10,16 +10,14 @@ from pathlib import Path
 from crawlkit.clock import Clock, SystemClock
 from crawlkit.config import Config, changed_config
 from crawlkit.engine.coordinator import Coordinator, OnPage
-from crawlkit.engine.credentials import extra_headers
+from crawlkit.engine.credentials import Carried, carried_by
 from crawlkit.engine.ending import Ending, exit_status
 from crawlkit.engine.loop import Loop
-from crawlkit.engine.network import UNVERIFIED, open_network
+from crawlkit.engine.network import UNVERIFIED, open_network, seeds_private_addresses
 from crawlkit.engine.revival import revive
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import ExitStatus, UsageError
 from crawlkit.model import Kind, Reason, Record
-from crawlkit.net.fetch import ExtraHeaders
-from crawlkit.net.resolver import parse_resolves, private_seed_addresses
 from crawlkit.net.transport import Transport
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, parse_seed
@@ -94,12 +92,11 @@ async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Ho
     """
     urls = read_seeds(seeds)
     scope = Scope.of(urls, config)
-    rules = parse_resolves(config.resolve)
-    extra = extra_headers(config, surroundings.environ)
+    carried = carried_by(config, surroundings.environ)
     check_space(directory, config.min_free_disk)
     with CrawlState.create(directory, config) as state:
         if surroundings.transport is None:
-            state.allow_private(await private_seed_addresses(urls, rules=rules))
+            state.allow_private(await seeds_private_addresses(urls, config))
         coordinator = Coordinator(state, config, scope, surroundings.clock.now(), hooks.on_page)
         for start in range(0, len(urls), SEEDS_A_BATCH):
             some = urls[start : start + SEEDS_A_BATCH]
@@ -109,7 +106,7 @@ async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Ho
             coordinator.freeze(surroundings.clock.now()).write()
             state.installed()
         state.seal()
-        return await _drive(state, coordinator, hooks, surroundings, extra)
+        return await _drive(state, coordinator, hooks, surroundings, carried)
 
 
 async def go_on(
@@ -126,7 +123,7 @@ async def go_on(
     with CrawlState.open(directory) as state:
         config = changed_config(state.config(), changes)
         is_idle = state.counters.finished and not changes and not retry
-        extra = ExtraHeaders() if is_idle else extra_headers(config, surroundings.environ)
+        carried = Carried() if is_idle else carried_by(config, surroundings.environ)
         if not state.counters.finished:
             check_space(directory, config.min_free_disk)
         scope = Scope.of(list(state.seeds()), config)
@@ -138,18 +135,20 @@ async def go_on(
         # Before the first request: a kill soon after it must not look like the clean end of the run before.
         coordinator.freeze(surroundings.clock.now()).write()
         state.installed()
-        return await _drive(state, coordinator, hooks, surroundings, extra)
+        return await _drive(state, coordinator, hooks, surroundings, carried)
 
 
 async def _drive(
-    state: CrawlState, coordinator: Coordinator, hooks: Hooks, surroundings: Surroundings, extra: ExtraHeaders
+    state: CrawlState, coordinator: Coordinator, hooks: Hooks, surroundings: Surroundings, carried: Carried
 ) -> Outcome:
     config = state.config()
     if config.insecure:
         hooks.on_warning(UNVERIFIED)
-    transport = surroundings.transport or open_network(config, state.private_addresses(), connections=config.workers)
+    transport = surroundings.transport or open_network(
+        config, state.private_addresses(), connections=config.workers, proxy_proof=carried.proxy_proof
+    )
     try:
-        worker = Worker(transport, config, surroundings.clock, extra)
+        worker = Worker(transport, config, surroundings.clock, carried.extra)
         loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn)
         with hooks.around(loop):
             how = await loop.run()

@@ -17,6 +17,7 @@ import httpx
 
 from crawlkit.model import FetchFailure, Reason, Response
 from crawlkit.net.decode import ACCEPT_ENCODING, BodyDecoder
+from crawlkit.net.proxy import ProxyFailedError
 from crawlkit.net.request import Get, Origin
 from crawlkit.net.resolver import AddressRefusedError
 
@@ -29,7 +30,7 @@ _REASONS: Final[tuple[tuple[tuple[type[BaseException], ...], Reason], ...]] = (
     ((socket.gaierror,), Reason.DNS),
     ((ssl.SSLError,), Reason.TLS),
     ((httpx.TimeoutException,), Reason.TIMEOUT),
-    ((httpx.ConnectError, httpx.ProxyError), Reason.CONNECT),
+    ((httpx.ConnectError,), Reason.CONNECT),
     ((httpx.ProtocolError, httpx.DecodingError, httpx.UnsupportedProtocol, httpx.InvalidURL), Reason.PROTOCOL),
 )
 _NO_SUCH_NAME: Final = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
@@ -42,6 +43,8 @@ def _failure(error: BaseException) -> FetchFailure:
 
 
 def _reason_of(error: BaseException) -> Reason:
+    if isinstance(error, ProxyFailedError):  # whatever is behind it is the proxy's, not the host's
+        return Reason.PROXY
     causes = tuple(_causes(error))
     if any(isinstance(cause, socket.gaierror) and cause.errno in _NO_SUCH_NAME for cause in causes):
         return Reason.NAME_NOT_FOUND

@@ -1,22 +1,16 @@
-"""Connections kept for the next request to the same origin, and new ones opened at checked addresses."""
+"""Connections kept for the next request to the same origin."""
 
 import asyncio
-import errno
 import resource
-import ssl
 from collections import OrderedDict
 from typing import Final
 
-import httpx
-
 from crawlkit.errors import TooManyOpenFiles
+from crawlkit.net.connect import NO_FILES, Opener
 from crawlkit.net.request import Origin
-from crawlkit.net.resolver import GuardedResolver
 from crawlkit.net.wire import Connection
 
 _IDLE_S: Final = 30.0  # servers keep theirs from 5 to 75 s
-_ATTEMPT_S: Final = 3.0  # for an address while another one is left; a lost SYN is sent again after one second
-_NO_FILES: Final = (errno.EMFILE, errno.ENFILE)
 _OTHER_FILES: Final = 32  # that come and go: name look-ups, the state's
 
 
@@ -26,9 +20,8 @@ class Pool:
     `most_busy` says how many of those there will be. Close it when there are none.
     """
 
-    def __init__(self, resolver: GuardedResolver, tls: ssl.SSLContext, *, most_busy: int, most_idle: int = 256) -> None:
-        self._resolver = resolver
-        self._tls = tls
+    def __init__(self, opener: Opener, *, most_busy: int, most_idle: int = 256) -> None:
+        self._opener = opener
         self._most_busy = most_busy
         self._most_idle = most_idle
         self._open: set[Connection] = set()
@@ -61,16 +54,15 @@ class Pool:
             self._sweeper = loop.call_later(_IDLE_S, self._sweep)
 
     async def connect(self, origin: Origin) -> Connection:
-        """Return a new connection to `origin`, at the first of its checked addresses that takes one.
+        """Return a new connection to `origin`.
 
-        Idle ones are given up for it where files run out. Raises socket.gaierror; httpx.ConnectError, AddressRefusedError
-        among them; TooManyOpenFiles.
+        Idle ones are given up for it where files run out. Raises what the opener does, and TooManyOpenFiles.
         """
         while True:
             try:
-                return await self._try_addresses(origin)
+                return await self._opener.open(origin, self._new)
             except OSError as error:
-                if error.errno not in _NO_FILES:
+                if error.errno not in NO_FILES:
                     raise
                 if not self._idle:
                     raise self._out_of_files() from error
@@ -87,35 +79,10 @@ class Pool:
         while self._open:
             self._one_lost.clear()
             await self._one_lost.wait()
-        self._resolver.close()
+        self._opener.close()
 
-    async def _try_addresses(self, origin: Origin) -> Connection:
-        addresses = await self._resolver.addresses(origin.host, origin.port)
-        failure: OSError | None = None
-        for number, (address, port) in enumerate(addresses, 1):
-            try:
-                async with asyncio.timeout(_ATTEMPT_S if number < len(addresses) else None):
-                    return await self._open_at(origin, address, port)
-            except ssl.SSLError as error:
-                raise httpx.ConnectError(_tls_failure(error)) from error
-            except OSError as error:  # a TimeoutError is one
-                if error.errno in _NO_FILES:
-                    raise
-                failure = error
-        raise httpx.ConnectError(str(failure) or f"no connection within {_ATTEMPT_S:g} s") from failure
-
-    async def _open_at(self, origin: Origin, address: str, port: int) -> Connection:
-        connection = Connection(self._lost)
-        tls = self._tls if origin.scheme == "https" else None
-        name = origin.host.removesuffix(".") if tls else None
-        self._open.add(connection)
-        try:
-            await asyncio.get_running_loop().create_connection(lambda: connection, address, port, ssl=tls, server_hostname=name)
-        except BaseException:
-            connection.abort()
-            self._open.discard(connection)
-            raise
-        return connection
+    def _new(self) -> Connection:
+        return Connection(self._open.add, self._lost)
 
     def _lost(self, connection: Connection) -> None:
         self._one_lost.set()
@@ -153,10 +120,3 @@ class Pool:
             f"too many open files: this process may have {limit} and the crawl needs about {needed}; "
             f"raise the limit with `ulimit -n {needed}` or lower `workers`"
         )
-
-
-def _tls_failure(error: ssl.SSLError) -> str:
-    """Return what kind of failure it is: of the certificate, in OpenSSL's own words, or of the handshake."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"certificate: {error.verify_message}"
-    return f"TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"

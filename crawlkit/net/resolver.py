@@ -88,7 +88,7 @@ class SystemDns:
 
     async def look_up(self, host: str) -> tuple[str, ...]:
         """Return the addresses of a name, in the system's order; raises socket.gaierror, OSError if files run out."""
-        _check_name(host)
+        check_name(host)
         return await asyncio.get_running_loop().run_in_executor(self._threads, _ask_system, host)
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ def _ask_system(host: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in infos))
 
 
-def _check_name(host: str) -> None:
+def check_name(host: str) -> None:
     """Raise socket.gaierror for a name that DNS cannot hold (RFC 1035 section 2.3.4); TLS would raise on it too."""
     labels = host.removesuffix(".").split(".")
     if len(host) > 254 or not all(0 < len(label) < 64 for label in labels):
@@ -180,7 +180,7 @@ class GuardedResolver:
             if not self._may_connect(host, host, port):
                 raise AddressRefusedError(f"{host} is a private address")
             return [(host, port)]
-        _check_name(host)
+        check_name(host)
         rule = _rule_for(host, self._rules)
         if rule is not None:
             return [(rule.address, rule.port or port)]
@@ -189,6 +189,17 @@ class GuardedResolver:
         if not allowed:
             raise AddressRefusedError(f"{host} resolves to {', '.join(found)}: private")
         return allowed
+
+    def has_rule(self, host: str) -> bool:
+        """Return whether a rule says where `host` is."""
+        return not is_address_literal(host) and _rule_for(host, self._rules) is not None
+
+    async def unguarded(self, host: str, port: int) -> list[tuple[str, int]]:
+        """Return where to connect to for a host that the user named for this very purpose; raises socket.gaierror."""
+        if is_address_literal(host):
+            return [(host, port)]
+        check_name(host)
+        return [(address, port) for address in await self._look_up(host)]
 
     def _may_connect(self, address: str, host: str, port: int) -> bool:
         if is_public(address) or address in self._allowed.get(host_port(host, port), ()):

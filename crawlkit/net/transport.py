@@ -8,13 +8,16 @@ sections 9.2.2 and 15.5.9).
 """
 
 import ssl
+from typing import NamedTuple
 
 import httpx
 
+from crawlkit.net.connect import Direct
 from crawlkit.net.pool import Pool
+from crawlkit.net.proxy import PROXY_REFUSES, Proxy, ThroughProxy, refusal
 from crawlkit.net.request import DEFAULT_PORTS, Get, Origin
-from crawlkit.net.resolver import GuardedResolver
-from crawlkit.net.wire import Connection
+from crawlkit.net.resolver import GuardedResolver, host_port
+from crawlkit.net.wire import Connection, Forward
 
 _GIVEN_UP = 408  # on a connection kept from before it may have crossed the request, whose time cannot be up yet
 
@@ -77,9 +80,11 @@ class WireTransport(httpx.AsyncBaseTransport):
                 connection.abort()
         return await self._ask(origin, await self._pool.connect(origin), request, message)
 
-    async def _ask(self, origin: Origin, connection: Connection, request: httpx.Request, message: bytes) -> httpx.Response:
+    async def _ask(self, origin: Origin, connection: Connection, request: httpx.Request, message: "_Message") -> httpx.Response:
         try:
-            await connection.ask(message)
+            await connection.ask(message.to(connection.forward))
+            if connection.forward is not None and connection.status == PROXY_REFUSES:
+                raise refusal(connection.status, f"GET {origin.scheme}://{host_port(origin.host, origin.port)}")
         except BaseException:
             connection.abort()
             raise
@@ -97,14 +102,25 @@ def _origin_of(url: httpx.URL) -> Origin:
     return Origin(url.scheme, url.raw_host.decode(), DEFAULT_PORTS[url.scheme] if url.port is None else url.port)
 
 
-def _message(request: httpx.Request) -> bytes:
+class _Message(NamedTuple):
+    """A request before it is known who will read it: its target, and its header lines."""
+
+    target: bytes
+    fields: bytes
+
+    def to(self, forward: Forward | None) -> bytes:
+        if forward is None:
+            return b"GET %b HTTP/1.1\r\n%b\r\n" % self
+        return b"GET %b%b HTTP/1.1\r\n%b%b\r\n" % (forward.prefix, self.target, forward.fields, self.fields)
+
+
+def _message(request: httpx.Request) -> _Message:
     target: bytes = request.extensions.get("target") or request.url.raw_path
     headers = request.headers.raw
-    lines = [b"GET %b HTTP/1.1" % target, *[b"%b: %b" % header for header in headers], b"\r\n"]
-    message = b"\r\n".join(lines)
-    if request.method != "GET" or b" " in target or message.count(b"\n") != len(headers) + 2:
+    fields = b"".join([b"%b: %b\r\n" % header for header in headers])
+    if request.method != "GET" or b" " in target or b"\n" in target or fields.count(b"\n") != len(headers):
         raise httpx.LocalProtocolError(f"not a GET that HTTP/1.1 can carry: {request.method} {target!r}")
-    return message
+    return _Message(target, fields)
 
 
 def unverified_tls() -> ssl.SSLContext:
@@ -112,7 +128,9 @@ def unverified_tls() -> ssl.SSLContext:
     return httpx.create_ssl_context(verify=False)
 
 
-def open_transport(resolver: GuardedResolver, *, connections: int, tls: ssl.SSLContext | None = None) -> WireTransport:
+def open_transport(
+    resolver: GuardedResolver, *, connections: int, tls: ssl.SSLContext | None = None, proxy: Proxy | None = None
+) -> WireTransport:
     """Open the transport of a crawl, in a running loop; `aclose` it. It owns `resolver` from now on.
 
     `connections` is the most that will be in use at once. Certificates are verified against `tls`, by default certifi's
@@ -120,4 +138,5 @@ def open_transport(resolver: GuardedResolver, *, connections: int, tls: ssl.SSLC
     """
     context = tls or httpx.create_ssl_context()
     context.set_alpn_protocols(["http/1.1"])
-    return WireTransport(Pool(resolver, context, most_busy=connections))
+    opener = Direct(resolver, context) if proxy is None else ThroughProxy(proxy, resolver, context)
+    return WireTransport(Pool(opener, most_busy=connections))

@@ -8,6 +8,7 @@ import asyncio
 import re
 import select
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, cast
 
@@ -34,15 +35,25 @@ class _SurplusError(Exception):
     """Bytes after the end of an answer: stops the parser."""
 
 
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """How a proxy has to be asked to pass a request on: `prefix` before the target (`http://host`), `fields` (lines) added."""
+
+    prefix: bytes
+    fields: bytes
+
+
 class Connection(asyncio.Protocol):
     """Asks one request at a time: `ask`, then `read` until it returns nothing, then again if `fit`.
 
-    Whatever is wrong with an answer closes the connection. `on_lost` is called once it is closed, from whichever side.
-    `status` and `headers` (as received) are the answer's, valid after `ask`. `untouched` says that not one byte of an
-    answer has come since the request was sent.
+    Whatever is wrong with an answer closes the connection. `on_made` is called when it is open, `on_lost` once it is closed,
+    from whichever side. `status` and `headers` (as received) are the answer's, valid after `ask`. `untouched` says that not
+    one byte of an answer has come since the request was sent. `forward` is set where a proxy is at the other end.
     """
 
-    def __init__(self, on_lost: Callable[["Connection"], None]) -> None:
+    def __init__(self, on_made: Callable[["Connection"], None], on_lost: Callable[["Connection"], None]) -> None:
+        self.forward: Forward | None = None
+        self._on_made = on_made
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -137,6 +148,15 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def hand_over(self) -> asyncio.Transport:
+        """Return the transport for another protocol to go on with, which whoever calls this sets: this one has ended."""
+        transport, self._transport = self._transport, None
+        if transport is None or transport.is_closing() or self._pieces:
+            self._transport = transport
+            raise httpx.RemoteProtocolError("the end of a tunnel, or bytes before it is used")
+        self._on_lost(self)
+        return transport
+
     async def _wait(self) -> None:
         self._waiter = self._loop.create_future()
         try:
@@ -158,8 +178,12 @@ class Connection(asyncio.Protocol):
     # For the event loop ------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Begin, if the end has not come first: inside of a tunnel it may."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are of no common class
+        if self._error is not None:
+            self._transport.abort()
+            return
+        self._on_made(self)
 
     def data_received(self, data: bytes) -> None:
         """Take in what the server sent."""

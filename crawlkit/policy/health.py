@@ -49,7 +49,10 @@ class Change:
     pause_s: float = 0.0
 
 
-_NO_CONTACT = frozenset({Reason.DNS, Reason.NAME_NOT_FOUND, Reason.CONNECT, Reason.TLS, Reason.RESET, Reason.TIMEOUT})
+# A proxy that is down is no host's fault; but pausing for it is what spares the URLs until it is back.
+_NO_CONTACT = frozenset(
+    {Reason.DNS, Reason.NAME_NOT_FOUND, Reason.CONNECT, Reason.TLS, Reason.RESET, Reason.TIMEOUT, Reason.PROXY}
+)
 
 
 def signal_of(status: int | None, reason: Reason | None) -> Signal:

@@ -37,6 +37,7 @@ RULES: Mapping[Reason, RetryRule] = MappingProxyType(
         Reason.CONNECT: _MAY_PASS,
         Reason.RESET: _MAY_PASS,
         Reason.TIMEOUT: _MAY_PASS,
+        Reason.PROXY: _MAY_PASS,
         Reason.TOO_MANY_REQUESTS: _SLOW_DOWN,
         Reason.SERVER_ERROR: _MAY_PASS,
         Reason.TLS: _STAYS,  # a certificate is renewed by people, in days

@@ -19,6 +19,7 @@ class RobotsState(IntEnum):
     UNREACHABLE = 3  # answered 5xx or 429 to the last: all is disallowed for now
     NO_HOST = 4  # the host could not be reached
     REFUSED = 5  # the host has a private address, which we do not connect to
+    NO_PROXY = 6  # the proxy could not be reached or refused: `body` says how
 
 
 class OriginRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -55,7 +56,7 @@ class Origins:
 
     def forget_outage(self, origin: str) -> None:
         """Forget a verdict that the origin's robots.txt could not be had; others stay."""
-        if self.get(origin).state in (RobotsState.UNREACHABLE, RobotsState.NO_HOST, RobotsState.REFUSED):
+        if self.get(origin).state in (RobotsState.UNREACHABLE, RobotsState.NO_HOST, RobotsState.REFUSED, RobotsState.NO_PROXY):
             self._store.unstage(keys.origin_key(origin))
 
     def put(self, record: OriginRecord) -> None:

@@ -32,6 +32,8 @@ _SETTINGS = (
     "allow_private",
     "header",
     "auth",
+    "proxy",
+    "proxy_auth",
     "insecure",
 )
 """The settings that decide how robots.txt is asked for and what follows from it."""

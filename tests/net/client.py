@@ -1,17 +1,24 @@
 """A fetcher over a real transport, for tests against the raw server."""
 
+import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+
+import pytest
+import uvloop
 
 from crawlkit.model import FetchFailure, Response
 from crawlkit.net.fetch import Fetcher
+from crawlkit.net.proxy import Proxy
 from crawlkit.net.resolver import GuardedResolver, private_seed_addresses
 from crawlkit.net.transport import open_transport
 from tests.net.raw_server import RawServer, Script, raw_server
 
 NO_ROOTS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 LONG_S = 20.0  # never reached by a test that passes
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+BOTH_LOOPS = pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
 
 
 @asynccontextmanager
@@ -21,8 +28,9 @@ async def open_fetcher(
     timeout_s: float = LONG_S,
     max_body_bytes: int = 1 << 20,
     tls: ssl.SSLContext = NO_ROOTS,
+    proxy: Proxy | None = None,
 ) -> AsyncIterator[Fetcher]:
-    transport = open_transport(resolver, connections=4, tls=tls)
+    transport = open_transport(resolver, connections=4, tls=tls, proxy=proxy)
     try:
         yield Fetcher(transport, timeout_s=timeout_s, max_body_bytes=max_body_bytes, user_agent="testkit/1.0")
     finally:

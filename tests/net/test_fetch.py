@@ -6,9 +6,8 @@ import re
 import socket
 import time
 import tracemalloc
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
-from ssl import PROTOCOL_TLS_CLIENT, PROTOCOL_TLS_SERVER, SSLContext
+from collections.abc import AsyncIterator
+from ssl import SSLContext
 
 import httpx
 import pytest
@@ -20,14 +19,12 @@ from crawlkit.model import FetchFailure, Reason, Response
 from crawlkit.net.fetch import Fetcher
 from crawlkit.net.resolver import GuardedResolver, parse_resolves
 from crawlkit.net.transport import unverified_tls
-from tests.net.client import fetch_script, fetch_scripts, open_fetcher, resolver_for
+from tests.net.certificates import tls_client, tls_server
+from tests.net.client import BOTH_LOOPS, LoopFactory, fetch_script, fetch_scripts, open_fetcher, resolver_for
 from tests.net.raw_server import End, Script, raw_server
 
 MIB = 1 << 20
-TLS = Path(__file__).parent / "tls"  # self-signed by one key that is used nowhere else; `expired` ended in 2020
 PAGE = b"<a href=/x>x</a>" * 100
-LoopFactory = Callable[[], asyncio.AbstractEventLoop]
-BOTH_LOOPS = pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
 
 
 def head(*lines: bytes, status: bytes = b"200 OK") -> bytes:
@@ -215,19 +212,6 @@ def test_a_name_that_tls_cannot_hold_is_a_failure_even_where_a_rule_gives_it_an_
                 return await fetcher.fetch("https://" + "a" * 64 + ".example/")
 
     assert reason_of(asyncio.run(fetch())) is Reason.NAME_NOT_FOUND
-
-
-def tls_server(certificate: str) -> SSLContext:
-    context = SSLContext(PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(TLS / f"{certificate}.pem", TLS / "key.pem")
-    return context
-
-
-def tls_client(*roots: str) -> SSLContext:
-    context = SSLContext(PROTOCOL_TLS_CLIENT)
-    for root in roots:
-        context.load_verify_locations(TLS / f"{root}.pem")
-    return context
 
 
 async def fetch_tls(server_tls: SSLContext | None, client_tls: SSLContext, scheme: str) -> Response | FetchFailure:

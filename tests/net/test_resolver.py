@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -19,25 +18,7 @@ from crawlkit.net.resolver import (
     parse_resolves,
     private_seed_addresses,
 )
-
-
-class TableDns:
-    """Answers from a table that may change; other names do not exist."""
-
-    def __init__(self, table: Mapping[str, tuple[str, ...]]) -> None:
-        self.table = dict(table)
-        self.asked: list[str] = []
-        self.closed = False
-
-    async def look_up(self, host: str) -> tuple[str, ...]:
-        self.asked.append(host)
-        if host not in self.table:
-            raise socket.gaierror(socket.EAI_NONAME, "unknown")
-        return self.table[host]
-
-    def close(self) -> None:
-        self.closed = True
-
+from tests.net.table_dns import TableDns
 
 WEB = {
     "public.example": ("93.184.216.34", "2606:2800:220:1::1"),

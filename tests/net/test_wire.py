@@ -78,7 +78,7 @@ class Outcome:
 
 
 def opened(wire: Wire, lost: list[Connection] | None = None) -> Connection:
-    connection = Connection((lost if lost is not None else []).append)
+    connection = Connection(lambda _: None, (lost if lost is not None else []).append)
     connection.connection_made(wire)
     return connection
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,3 +140,53 @@ def test_of_a_page_with_too_many_links_the_first_are_kept_and_it_is_marked(cli: 
         cli("run", f"{server.url}/", *FAST, "--max-links", "3")
         record = records(cli)[f"{server.url}/"]
     assert (record["links"], record["truncated"]) == (links[:3], True)
+
+
+@pytest.fixture
+def proxy() -> Iterator[SiteServer]:
+    """A proxy as far as a.test goes."""
+    with SiteServer(Site({"http://a.test/": page("A")})) as running:
+        yield running
+
+
+@pytest.mark.parametrize("robots", ["--robots", "--no-robots"])
+def test_a_proxy_that_is_down_is_why_pages_failed_and_resume_may_name_another(cli: Cli, proxy: SiteServer, robots: str) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        down = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        run = cli("run", "http://a.test/", "--proxy", down, "--allow-private=all", *FAST, robots)
+    assert run.status == 1
+    assert "net.proxy" in run.err
+    assert len(proxy.log) == 0
+    lines = cli("report", "x.crawl", "--format", "jsonl", "--only", "all", "--with-timing").out.splitlines()
+    (record,) = map(json.loads, lines)
+    assert record["reason"] == "net.proxy"
+    assert record["message"].startswith(f"the proxy {down.removeprefix('http://')}: ")
+    again = cli("resume", "x.crawl", "--retry-failed=net.proxy", "--set", f"proxy={proxy.url}")
+    assert again.status == 0
+    assert {request.host for request in proxy.log} == {"a.test"}
+
+
+def test_a_password_in_the_proxy_s_url_is_refused_and_neither_shown_nor_stored(cli: Cli, tmp_path: Path) -> None:
+    refused = cli("run", "http://a.test/", "--proxy", f"http://{SECRET}@127.0.0.1:3128", *FAST)
+    assert refused.status == 2
+    assert "proxy_auth, as env:NAME or file:PATH" in refused.err
+    assert "hunter2" not in refused.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_proxy_s_secret_goes_to_the_proxy_and_is_nowhere_else(
+    cli: Cli, proxy: SiteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--proxy", proxy.url, "--proxy-auth", "env:PROXY_SECRET", "--allow-private=all", *FAST)
+    gone = cli("run", "http://a.test/", *options)
+    assert gone.status == 2
+    assert "proxy_auth: the environment variable PROXY_SECRET is not set" in gone.err
+    assert list(tmp_path.iterdir()) == []
+
+    monkeypatch.setenv("PROXY_SECRET", SECRET)
+    assert cli("run", "http://a.test/", *options, "-v").status == 0
+    assert {dict(request.headers).get("proxy-authorization") for request in proxy.log} == {f"Basic {ENCODED}"}
+    assert cli("robots", "http://a.test/", *options[:5]).status == 0
+    assert b"hunter2" not in stored(tmp_path)
+    assert ENCODED.encode() not in stored(tmp_path)
