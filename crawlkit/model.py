@@ -154,7 +154,9 @@ class Facts:
     not admit. `canonical` is the target of rel=canonical, `admits_canonical` whether it may admit. `location` is the
     target of a redirect status, None if there is none or it is unusable. `retry_after` is the raw header.
     `directives` are the robots directives in force (lower case, sorted). `sketch` are hashes of the visible text's shingles
-    (`policy.novelty`), None for what is not HTML.
+    (`policy.novelty`), None for what is not HTML. `headings` are the numbers of h1 to h6, none for what is not HTML;
+    `alternates` pairs of language and URL; `words` and `text_digest` those of the main text (`policy.page_text`). `language` is
+    a tag as RFC 5646 spells it; `etag` and `last_modified` are as sent.
     """
 
     status: int
@@ -172,6 +174,14 @@ class Facts:
     retry_after: str | None = None
     directives: tuple[str, ...] = ()
     sketch: tuple[int, ...] | None = None
+    description: str | None = None
+    language: str | None = None
+    headings: tuple[int, ...] = ()
+    alternates: tuple[tuple[str, str], ...] = ()
+    etag: str | None = None
+    last_modified: str | None = None
+    words: int | None = None
+    text_digest: str | None = None
 
 
 class SitemapForm(StrEnum):
@@ -287,3 +297,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_de
     attempts: int = 0
     via: str | None = None
     held: bool = False
+    description: str | None = None
+    language: str | None = None
+    headings: tuple[int, ...] = ()
+    alternates: tuple[tuple[str, str], ...] = ()
+    etag: str | None = None
+    last_modified: str | None = None
+    words: int | None = None
+    text_digest: str | None = None

@@ -1,7 +1,6 @@
 """Take from an answer all that the crawl keeps of it, so that its body can be dropped."""
 
 import hashlib
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -10,17 +9,18 @@ from crawlkit.model import Facts, Response
 from crawlkit.policy.charset import decode, detect
 from crawlkit.policy.content_type import XHTML, read_content_type, sniff
 from crawlkit.policy.disposition import REDIRECTS
+from crawlkit.policy.language import language_tag
+from crawlkit.policy.link_header import linked_alternates, linked_canonical
 from crawlkit.policy.links import Page, read_page, robots_directives, xhtml_as_html
+from crawlkit.policy.metadata import Metadata, first_of_each
 from crawlkit.policy.novelty import sketch_of
+from crawlkit.policy.page_text import weigh
 from crawlkit.policy.urls import resolve_location
 
-# One value of a Link header: the target, then all of its parameters (RFC 8288 section 3).
-_LINK = re.compile(r"""<([^<>]*+)>((?:[^<"]|"[^"]*+")*+)""")
-_RELATION = re.compile(r""";\s*+rel\s*+=\s*+(?:"([^"]*+)"|([^\s;,"]++))""", re.I)
-_ANCHOR = re.compile(r";\s*+anchor\s*+=", re.I)
-
 _UTF8_BOM = b"\xef\xbb\xbf"
-_NO_PAGE = Page(title=None, base="", links=(), nofollow=(), canonical=None, directives=frozenset(), text=None)
+_NO_PAGE = Page(
+    title=None, base="", links=(), nofollow=(), canonical=None, directives=frozenset(), metadata=Metadata(), texts=None
+)
 
 
 def read_answer(url: str, response: Response, agent: str = "crawlkit", most_links: int = sys.maxsize) -> Facts:
@@ -31,7 +31,8 @@ def read_answer(url: str, response: Response, agent: str = "crawlkit", most_link
     if nothing usable was. `charset` is the encoding that HTML was read in; of all else, the one that was declared.
     `directives` are those of the robots meta elements and of X-Robots-Tag, without those for another robot than
     `agent`, our product token. Where `nofollow` or `none` is among them, no link admits, nor does `canonical`. Of a page with
-    more than `most_links` links the first ones are kept, and it is marked as truncated.
+    more than `most_links` links the first ones are kept, and it is marked as truncated. `language` is the page's own, else
+    the one language of Content-Language; `alternates` are the page's, then those of the Link header.
     """
     headers = _grouped(response.headers)
     token = agent.lower()
@@ -45,6 +46,9 @@ def read_answer(url: str, response: Response, agent: str = "crawlkit", most_link
         page = read_page(xhtml_as_html(markup) if kind == XHTML else markup, url, charset, token, refresh, most_links)
     directives = page.directives.union(*_header_directives(headers[b"x-robots-tag"], token))
     follows = directives.isdisjoint(("nofollow", "none"))
+    metadata, texts = page.metadata, page.texts
+    words, text_digest = (None, None) if texts is None else weigh(texts.main)
+    related = headers[b"link"] if success else ()
     return Facts(
         status=response.status,
         content_type=declared.essence,
@@ -55,12 +59,20 @@ def read_answer(url: str, response: Response, agent: str = "crawlkit", most_link
         digest=f"sha256:{hashlib.sha256(response.body).hexdigest()}",
         links=page.links,
         nofollow=page.nofollow if follows else tuple(range(len(page.links))),
-        canonical=page.canonical or (_linked_canonical(url, headers[b"link"]) if success else None),
+        canonical=page.canonical or linked_canonical(url, related),
         admits_canonical=follows,
         location=_location(url, headers[b"location"]) if response.status in REDIRECTS else None,
-        retry_after=next((value.decode("latin-1") for value in headers[b"retry-after"]), None),
+        retry_after=_first(headers[b"retry-after"]),
         directives=tuple(sorted(directives)),
-        sketch=None if page.text is None else sketch_of(page.text, url),
+        sketch=None if texts is None else sketch_of(texts.visible, url),
+        description=metadata.description,
+        language=metadata.language or language_tag(b",".join(headers[b"content-language"]).decode("latin-1")),
+        headings=metadata.headings,
+        alternates=first_of_each((*metadata.alternates, *linked_alternates(url, related))) if related else metadata.alternates,
+        etag=_first(headers[b"etag"]),
+        last_modified=_first(headers[b"last-modified"]),
+        words=words,
+        text_digest=text_digest,
     )
 
 
@@ -69,6 +81,10 @@ def _grouped(headers: Iterable[tuple[bytes, bytes]]) -> defaultdict[bytes, list[
     for name, value in headers:
         grouped[name].append(value)
     return grouped
+
+
+def _first(values: Iterable[bytes]) -> str | None:
+    return next((value.decode("latin-1") for value in values), None)
 
 
 def _as_utf8(body: bytes, charset: str) -> bytes:
@@ -92,16 +108,3 @@ def _location(url: str, values: Iterable[bytes]) -> str | None:
     """Return the target of a redirect. Equal repeats are one value; different ones leave none that is meant."""
     distinct = {value.strip() for value in values}
     return resolve_location(url, distinct.pop()) if len(distinct) == 1 else None
-
-
-def _linked_canonical(url: str, values: Iterable[bytes]) -> str | None:
-    """Return the first usable target of rel=canonical in Link headers; one with an anchor speaks of something else."""
-    for value in values:
-        for reference, parameters in _LINK.findall(value.decode("latin-1")):
-            relation = _RELATION.search(parameters)
-            tokens = (relation[1] or relation[2] or "").lower().split() if relation else ()
-            if "canonical" not in tokens or _ANCHOR.search(parameters):
-                continue
-            if target := resolve_location(url, reference.encode("latin-1")):
-                return target
-    return None

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawlkit.policy.novelty import BREAK
+from crawlkit.policy.metadata import HEADINGS, Metadata, Parts, read_metadata
+from crawlkit.policy.page_text import LANDMARKS, Texts, read_texts
 from crawlkit.policy.urls import Joiner
 
 # The shared declarative refresh steps of the HTML Standard (section 4.2.5.3): a time, then a separator, then the rest;
@@ -51,6 +52,9 @@ _LINK_TAG = re.compile(rb"<(?:a|area|i?frame)[\t\n\f\r />]", re.I)
 # times, none repeats all of them so often.
 _TAGS_A_LINK = 5
 
+# The elements that say something besides links.
+_TELLING = ",".join(("base", "meta", "title", "link", "area", "frame", "iframe", "script", "style", *HEADINGS, *LANDMARKS))
+
 # How far above a title an svg element is looked for: to the root, a page of nested titles would take its square.
 _SVG_LEVELS = 32
 
@@ -62,8 +66,7 @@ class Page:
     `links` holds each http(s) link once: `a` and `area` in document order, then frames, then the target of a refresh.
     `nofollow` are the indices into `links` of those that are `rel=nofollow` wherever they stand. `base` is what
     references resolve against. `canonical` is the first usable `<link rel=canonical>`. `directives` is what its robots
-    meta elements say, as `robots_directives` gives it. `text` is the visible text, its nodes separated by `BREAK`. `cut`
-    tells that there may be more links than were asked for.
+    meta elements say, as `robots_directives` gives it. `cut` tells that there may be more links than were asked for.
     """
 
     title: str | None
@@ -72,7 +75,8 @@ class Page:
     nofollow: tuple[int, ...]
     canonical: str | None
     directives: frozenset[str]
-    text: str | None
+    metadata: Metadata
+    texts: Texts | None
     cut: bool = False
 
 
@@ -102,15 +106,16 @@ def read_page(
         nofollow=tuple([i for i, followed in enumerate(follow.values()) if not followed]),
         canonical=_canonical(told["link"], joiner),
         directives=_meta_directives(metas, agent),
-        text=_text(tree, (*told["script"], *told["style"])),  # the last: it takes scripts and styles out of the tree
+        metadata=read_metadata(tree.root, metas, told, joiner),
+        texts=read_texts(tree, told),  # the last: it takes the tree apart
         cut=is_more or end is not None,
     )
 
 
-def _told(tree: LexborHTMLParser) -> defaultdict[str, list[LexborNode]]:
-    """Return the elements that say something besides links, by name, each in document order: one walk, a fourth of nine."""
-    told: defaultdict[str, list[LexborNode]] = defaultdict(list)
-    for node in tree.css("base,meta,title,link,area,frame,iframe,script,style"):
+def _told(tree: LexborHTMLParser) -> Parts:
+    """Return the elements that say something besides links: one walk, a fourth of one for each."""
+    told: Parts = defaultdict(list)
+    for node in tree.css(_TELLING):
         told[node.tag or ""].append(node)
     return told
 
@@ -226,16 +231,6 @@ def _title(nodes: Iterable[LexborNode]) -> str | None:
         if not _is_in_svg(node):
             return " ".join(node.text().split()) or None
     return None
-
-
-def _text(tree: LexborHTMLParser, unseen: Iterable[LexborNode]) -> str:
-    """Return the text of all nodes but the scripts and styles `unseen`, which are taken out of the tree."""
-    for node in unseen:
-        child = node.child
-        # In SVG they may hold elements, one another too: freeing the outer one would free the inner one twice.
-        if child is None or (child.tag == "-text" and child.next is None):
-            node.decompose()
-    return tree.root.text(separator=BREAK, skip_empty=True) if tree.root else ""
 
 
 def _is_in_svg(node: LexborNode) -> bool:

@@ -39,6 +39,14 @@ def record_of(place: Place, done: Done, fetched: Fetched | None) -> Record:
         "canonical": facts.canonical,
         "admits_canonical": facts.admits_canonical,
         "directives": facts.directives,
+        "description": facts.description,
+        "language": facts.language,
+        "headings": facts.headings,
+        "alternates": facts.alternates,
+        "etag": facts.etag,
+        "last_modified": facts.last_modified,
+        "words": facts.words,
+        "text_digest": facts.text_digest,
     }  # fmt: skip
     return Record(
         url=place.url, kind=done.kind, depth=place.depth, hops=place.hops, reason=done.reason, message=done.message,

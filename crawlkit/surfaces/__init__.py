@@ -7,7 +7,8 @@ In the order an invocation meets them:
    came from.
 3. `config_command`: `crawlkit config show` and `check`.
 4. `cli`: the commands.
-5. `lines`: a record as a report shows it: the list of its fields; `report`: records as text, JSON lines or CSV.
+5. `lines`: a record as a report shows it: the list of its fields; `selection`: which are shown; `report`: records as text,
+   JSON lines or CSV.
 6. `exports`: records in the formats of other programs.
 
 Nothing below imports from here. Data goes to standard output, all else to standard error.

@@ -6,6 +6,7 @@ JSON lines, CSV and the exports all take their columns from here.
 import msgspec
 
 from crawlkit.model import SENTENCES, Kind, Reason, Record
+from crawlkit.policy.metadata import HEADINGS
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +29,15 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, str]
     reason: Reason | None
     detail: str | None
+    description: str | None
+    language: str | None
+    directives: tuple[str, ...]
+    headings: dict[str, int] | None
+    alternates: dict[str, str]
+    etag: str | None
+    last_modified: str | None
+    words: int | None
+    text_digest: str | None
 
 
 class TimedLine(Line, frozen=True, kw_only=True):
@@ -61,6 +71,15 @@ def as_line(record: Record) -> Line:
         fields={},
         reason=reason,
         detail=None if reason is None else SENTENCES[reason],
+        description=record.description,
+        language=record.language,
+        directives=record.directives,
+        headings=dict(zip(HEADINGS, record.headings, strict=True)) if record.headings else None,
+        alternates=dict(record.alternates),
+        etag=record.etag,
+        last_modified=record.last_modified,
+        words=record.words,
+        text_digest=record.text_digest,
     )
 
 

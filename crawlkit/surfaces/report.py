@@ -18,6 +18,7 @@ from crawlkit.durable import open_replacement
 from crawlkit.model import Kind, Record
 from crawlkit.surfaces.csv_rows import csv_row
 from crawlkit.surfaces.lines import Line, TimedLine, as_line, as_timed_line
+from crawlkit.surfaces.selection import Selection
 from crawlkit.surfaces.sidecar import ReportMeta, sidecar, sidecar_path
 
 
@@ -41,11 +42,15 @@ class Only(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What to write and how. `only` is by default pages for text, all for the others. Text has no timing."""
+    """What to write and how. `only` is by default pages for text, all for the others. Text has no timing.
+
+    With a `selection`, which text has not, it alone says which fields are shown, those of timing among them.
+    """
 
     format: ReportFormat = ReportFormat.TEXT
     only: Only | None = None
     with_timing: bool = False
+    selection: Selection | None = None
 
     def kinds(self) -> frozenset[Kind]:
         """Return the kinds of records that are written."""
@@ -131,8 +136,12 @@ def _formatter(options: ReportOptions) -> Callable[[Record], bytes]:
         case ReportFormat.TEXT:
             return _text
         case ReportFormat.JSONL:
+            if options.selection is not None:
+                return _chosen_line(options.selection)
             return _timed_line if options.with_timing else json_line
         case ReportFormat.CSV:
+            if options.selection is not None:
+                return _chosen_csv_row(options.selection)
             return _csv_row(as_timed_line if options.with_timing else as_line)
         case unknown:
             assert_never(unknown)
@@ -142,6 +151,8 @@ def _header(options: ReportOptions) -> bytes:
     """Return what stands above all records."""
     if options.format is not ReportFormat.CSV:
         return b""
+    if options.selection is not None:
+        return csv_row(options.selection.names)
     return csv_row((TimedLine if options.with_timing else Line).__struct_fields__)
 
 
@@ -175,3 +186,11 @@ def _timed_line(record: Record) -> bytes:
 
 def _csv_row(as_seen: Callable[[Record], Line]) -> Callable[[Record], bytes]:
     return lambda record: csv_row(msgspec.structs.astuple(as_seen(record)))
+
+
+def _chosen_line(selection: Selection) -> Callable[[Record], bytes]:
+    return lambda record: _encode(selection.values(record)) + b"\n"
+
+
+def _chosen_csv_row(selection: Selection) -> Callable[[Record], bytes]:
+    return lambda record: csv_row(selection.values(record).values())

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import click
 
-from crawlkit.errors import StorageError
+from crawlkit.errors import StorageError, UsageError
 from crawlkit.state.reading import open_crawl_for_reading
 from crawlkit.surfaces.report import Only, ReportFormat, ReportOptions, write_report, write_report_file
+from crawlkit.surfaces.selection import Selection, read_fields
 from crawlkit.surfaces.sidecar import meta_of
 
 
@@ -17,10 +18,16 @@ from crawlkit.surfaces.sidecar import meta_of
 @click.option("--only", type=click.Choice([o.value for o in Only]), help="[default: pages for text, all for jsonl and csv]")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Replace FILE.")
 @click.option("--with-timing", is_flag=True, help="Add what depends on time and order (jsonl, csv).")
-def report_command(directory: Path, format_: str, only: str | None, output: Path | None, with_timing: bool) -> None:
+@click.option("--fields", metavar="NAME,...", help="Show these fields only, in this order (jsonl, csv).")
+def report_command(
+    directory: Path, format_: str, only: str | None, output: Path | None, with_timing: bool, fields: str | None
+) -> None:
     """Write the results of the crawl in DIR, sorted by URL."""
-    options = ReportOptions(ReportFormat(format_), None if only is None else Only(only), with_timing)
+    if fields is not None and format_ == ReportFormat.TEXT:
+        raise UsageError("--fields: text has no fields; add --format jsonl or --format csv")
     with open_crawl_for_reading(directory) as crawl:
+        selection = None if fields is None else Selection(read_fields(fields, ()))
+        options = ReportOptions(ReportFormat(format_), None if only is None else Only(only), with_timing, selection)
         if output is None:
             try:
                 write_report(crawl.pages.walk(), sys.stdout.buffer, sys.stderr, options)

@@ -38,7 +38,34 @@ def test_a_page_gives_all_its_facts() -> None:
         retry_after="7",
         directives=("noindex",),
         sketch=sketch_of(BREAK.join("Txb"), URL),
+        headings=(0, 0, 0, 0, 0, 0),
+        words=2,
+        text_digest="sha256:" + hashlib.sha256(b"xb").hexdigest(),
     )
+
+
+def test_a_page_gives_what_it_says_of_itself() -> None:
+    body = b"""<html lang=en_gb><title>T</title><meta name=description content=" All  of it "><link rel=alternate hreflang=de
+        href=/de><link rel="alternate" hreflang="X-Default" href="/"><h1>A</h1><h2>b</h2><h2>c</h2>"""
+    headers = ((b"etag", b'W/"\xe9"'), (b"last-modified", b"yesterday"), (b"content-language", b"fr"))
+    facts = answer(body, HTML, *headers, (b"link", b'</fr>; rel=alternate; hreflang=fr, </no>; rel=alternate; hreflang="de"'))
+    assert (facts.description, facts.language, facts.headings) == ("All of it", "en-GB", (1, 2, 0, 0, 0, 0))
+    assert facts.alternates == tuple(
+        (name, f"http://h.example/{path}") for name, path in (("de", "de"), ("x-default", ""), ("fr", "fr"))
+    )
+    assert (facts.etag, facts.last_modified, facts.words) == ('W/"\xe9"', "yesterday", 3)
+
+
+@pytest.mark.parametrize("status", [200, 301, 404])
+def test_validators_and_the_language_are_read_of_any_answer(status: int) -> None:
+    facts = answer(b"x", (b"content-type", b"image/png"), (b"etag", b'"1"'), (b"content-language", b"PT-br"), status=status)
+    assert (facts.etag, facts.language) == ('"1"', "pt-BR")
+    assert (facts.headings, facts.words, facts.text_digest, facts.alternates) == ((), None, None, ())
+
+
+@pytest.mark.parametrize("values", [[b"en, de"], [b"en", b"de"], [b"mul tae"], [b""]])
+def test_several_languages_or_none_are_no_language(values: list[bytes]) -> None:
+    assert answer(LINKS, HTML, *((b"content-language", value) for value in values)).language is None
 
 
 def test_an_empty_answer_has_a_digest_and_no_type() -> None:

@@ -1,4 +1,4 @@
-"""A crawl directory as an earlier version left it is opened, or refused by its version; its records are the same bytes.
+"""A crawl directory as an earlier version left it is opened, or refused by its version; its records say the same.
 
 `tests/data/crawl-format-1.tar.gz` holds a crawl that was killed half way (`crawl/`, without the filter, which is a cache), its
 records then (`then`) and in the end (`finally`). A version that writes another format adds a file of its own, made by
@@ -12,6 +12,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from crawlkit.engine.ending import Ending
@@ -49,6 +50,13 @@ def _unpack(fixture: Path, place: Path) -> Path:
     return place / "crawl"
 
 
+def told_then(directory: Path, earlier: Path) -> bytes:
+    """Return the report of the crawl in `directory` with those fields only that the version which wrote `earlier` had."""
+    names = list(json.loads(earlier.read_bytes().splitlines()[0]))
+    now = (json.loads(line) for line in dump(directory).splitlines())
+    return b"".join(msgspec.json.encode({name: line[name] for name in names}) + b"\n" for line in now)
+
+
 def test_the_format_that_is_written_has_a_fixture() -> None:
     assert DATA / f"crawl-format-{FORMAT}.tar.gz" in FIXTURES
 
@@ -56,10 +64,10 @@ def test_the_format_that_is_written_has_a_fixture() -> None:
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name)
 def test_a_crawl_of_every_format_so_far_opens_and_goes_on(fixture: Path, tmp_path: Path) -> None:
     directory = _unpack(fixture, tmp_path)
-    assert dump(directory) == (tmp_path / "then").read_bytes()
+    assert told_then(directory, tmp_path / "then") == (tmp_path / "then").read_bytes()
     assert verify(directory, Thoroughness.FULL).whole
     assert resume(directory).how is Ending.FINISHED
-    assert dump(directory) == (tmp_path / "finally").read_bytes()
+    assert told_then(directory, tmp_path / "finally") == (tmp_path / "finally").read_bytes()
 
 
 def test_a_crawl_of_a_format_to_come_is_refused_by_its_version(tmp_path: Path) -> None:

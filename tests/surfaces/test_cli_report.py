@@ -18,6 +18,7 @@ FAST = ("--delay", "0", "--host-concurrency", "8", "--retries", "0")
 FIELDS = [
     *("url", "kind", "status", "depth", "content_type", "charset", "bytes", "truncated", "title", "digest", "links"),
     *("redirect_to", "canonical", "duplicate_of", "fields", "reason", "detail"),
+    *("description", "language", "directives", "headings", "alternates", "etag", "last_modified", "words", "text_digest"),
 ]
 TIMING = ["message", "fetched_at", "elapsed_ms", "attempts", "via"]
 
@@ -178,3 +179,24 @@ def test_a_crawl_s_own_copy_of_its_settings_can_be_used_again(cli: Cli, server: 
     assert cli("config", "check", "x.crawl/config.toml").out == "ok\n"
     assert cli("run", f"{server.url}/", "-d", "y.crawl", "-c", "x.crawl/config.toml", "-q").status == 1
     assert cli("report", "y.crawl").out == cli("report", "x.crawl").out
+
+
+def test_fields_choose_what_is_shown(cli: Cli, server: SiteServer) -> None:
+    result = cli("report", "x.crawl", "--format", "jsonl", "--only", "pages", "--fields", "title,url")
+    assert result.out == f'{{"title":"Höme","url":"{server.url}/"}}\n{{"title":"New","url":"{server.url}/new"}}\n'
+    result = cli("report", "x.crawl", "--format", "csv", "--only", "failures", "--fields", "status,reason")
+    assert result.out == "status,reason\n410,http.client_error\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--format", "jsonl", "--fields", "titel"], "the nearest known one is title"),
+        (["--fields", "title"], "text has no fields"),
+    ],
+)
+def test_fields_that_cannot_be_are_status_2_in_one_line(cli: Cli, server: SiteServer, options: list[str], told: str) -> None:
+    result = cli("report", "x.crawl", *options)
+    assert (result.status, result.out) == (2, "")
+    assert told in result.err
+    assert len(result.err.splitlines()) == 1

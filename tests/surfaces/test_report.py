@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlkit.errors import StateDamaged, StorageError
+from crawlkit.errors import StateDamaged, StorageError, UsageError
 from crawlkit.model import SENTENCES, Kind, OrderReason, Reason, Record
 from crawlkit.state.checkpoint import Run
 from crawlkit.surfaces.report import (
@@ -25,6 +26,7 @@ from crawlkit.surfaces.report import (
     write_report,
     write_report_file,
 )
+from crawlkit.surfaces.selection import Selection, read_fields
 from crawlkit.surfaces.sidecar import ReportMeta
 
 PAGE = Record(
@@ -42,6 +44,14 @@ PAGE = Record(
     nofollow=(1,),
     canonical="https://example.com/",
     directives=("noindex",),
+    description="About «it»",
+    language="de-AT",
+    headings=(1, 2, 0, 0, 0, 3),
+    alternates=(("en", "https://example.com/en"),),
+    etag='W/"7"',
+    last_modified="Mon, 01 Jan 2024 00:00:00 GMT",
+    words=321,
+    text_digest="sha256:01",
     fetched_at=1700000000.5,
     elapsed_ms=12,
     attempts=1,
@@ -64,6 +74,7 @@ RECORDS = [PAGE, BARE_PAGE, FAILURE, REDIRECT, EXCLUDED]
 FIELDS = [
     *("url", "kind", "status", "depth", "content_type", "charset", "bytes", "truncated", "title", "digest", "links"),
     *("redirect_to", "canonical", "duplicate_of", "fields", "reason", "detail"),
+    *("description", "language", "directives", "headings", "alternates", "etag", "last_modified", "words", "text_digest"),
 ]
 TIMING_FIELDS = ["message", "fetched_at", "elapsed_ms", "attempts", "via"]
 JSONL = ReportOptions(format=ReportFormat.JSONL)
@@ -121,8 +132,51 @@ def test_a_line_is_exactly_these_bytes() -> None:
         '{"url":"https://example.com/","kind":"page","status":200,"depth":0,"content_type":"text/html",'
         '"charset":"utf-8","bytes":1234,"truncated":false,"title":"Ünïcode «title»","digest":"sha256:00",'
         '"links":["https://example.com/about","https://external.example.net/"],"redirect_to":null,'
-        '"canonical":"https://example.com/","duplicate_of":null,"fields":{},"reason":null,"detail":null}\n'
+        '"canonical":"https://example.com/","duplicate_of":null,"fields":{},"reason":null,"detail":null,'
+        '"description":"About «it»","language":"de-AT","directives":["noindex"],'
+        '"headings":{"h1":1,"h2":2,"h3":0,"h4":0,"h5":0,"h6":3},"alternates":{"en":"https://example.com/en"},'
+        '"etag":"W/\\"7\\"","last_modified":"Mon, 01 Jan 2024 00:00:00 GMT","words":321,"text_digest":"sha256:01"}\n'
     )
+
+
+def chosen(*names: str, format: ReportFormat = ReportFormat.JSONL) -> str:
+    return written(ReportOptions(format=format, selection=Selection(names)), [PAGE, FAILURE])[0].decode()
+
+
+def test_fields_are_those_chosen_in_the_order_given() -> None:
+    assert chosen("words", "url", "attempts") == (
+        '{"words":321,"url":"https://example.com/","attempts":1}\n'
+        '{"words":null,"url":"https://example.com/gone","attempts":1}\n'
+    )
+
+
+def test_fields_choose_the_columns_of_csv() -> None:
+    expected = "url,language,fields.price\nhttps://example.com/,de-AT,\nhttps://example.com/gone,,\n"
+    assert chosen("url", "language", "fields.price", format=ReportFormat.CSV) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("url", ["url"]), (" url , title,", ["url", "title"]), ("fields,fields.price,via", ["fields", "fields.price", "via"])],
+)
+def test_a_list_of_fields_is_read(text: str, names: list[str]) -> None:
+    assert list(read_fields(text, ["price"])) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("url,titel", "unknown field 'titel'; the nearest known one is title"),
+        ("fields.prize", "unknown field 'fields.prize'; the nearest known one is fields.price"),
+        ("url,url", "'url' is there twice"),
+        (",", "name at least one field"),
+        ("Ü" * 500, "unknown field 'ÜÜ"),
+    ],
+)
+def test_a_wrong_field_is_told_with_the_nearest(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(told)) as raised:
+        read_fields(text, ["price"])
+    assert len(str(raised.value)) < 300
 
 
 def test_what_a_record_lacks_is_null_and_its_links_are_empty() -> None:
@@ -130,7 +184,7 @@ def test_what_a_record_lacks_is_null_and_its_links_are_empty() -> None:
     assert line["links"] == []
     assert line["fields"] == {}
     assert line["reason"] == "robots.disallow"
-    rest = set(FIELDS) - {"url", "kind", "depth", "links", "fields", "reason", "detail"}
+    rest = set(FIELDS) - {"url", "kind", "depth", "links", "fields", "reason", "detail", "directives", "alternates"}
     assert all(line[name] is None for name in rest)
 
 
@@ -196,10 +250,12 @@ def test_json_lines_say_nothing_on_standard_error() -> None:
 def test_csv_rows_are_exactly_these_bytes() -> None:
     assert written(CSV, [PAGE, EXCLUDED])[0].decode() == (
         "url,kind,status,depth,content_type,charset,bytes,truncated,title,digest,links,redirect_to,canonical,duplicate_of,"
-        "fields,reason,detail\n"
+        "fields,reason,detail,description,language,directives,headings,alternates,etag,last_modified,words,text_digest\n"
         "https://example.com/,page,200,0,text/html,utf-8,1234,false,Ünïcode «title»,sha256:00,"
-        '"[""https://example.com/about"",""https://external.example.net/""]",,https://example.com/,,{},,\n'
-        "https://example.com/private,excluded,,1,,,,,,,[],,,,{},robots.disallow,robots.txt disallows this URL.\n"
+        '"[""https://example.com/about"",""https://external.example.net/""]",,https://example.com/,,{},,,'
+        'About «it»,de-AT,"[""noindex""]","{""h1"":1,""h2"":2,""h3"":0,""h4"":0,""h5"":0,""h6"":3}",'
+        '"{""en"":""https://example.com/en""}","W/""7""","Mon, 01 Jan 2024 00:00:00 GMT",321,sha256:01\n'
+        "https://example.com/private,excluded,,1,,,,,,,[],,,,{},robots.disallow,robots.txt disallows this URL.,,,[],,{},,,,\n"
     )
 
 

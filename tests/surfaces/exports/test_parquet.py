@@ -16,7 +16,10 @@ def test_rows_are_the_lines_of_the_report(cli: Cli, make: Make, tmp_path: Path) 
     assert cli("export", "x.crawl", "--to", "parquet", "-o", "out.parquet").status == 0
     rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
     expected = [json.loads(line) for line in cli("report", "x.crawl", "--format", "jsonl").out.splitlines()]
-    assert [{**row, "fields": json.loads(row["fields"])} for row in rows] == expected
+    nested = {
+        name: [json.loads(row[name]) if row[name] else None for row in rows] for name in ("fields", "alternates", "headings")
+    }
+    assert [{**row, **{name: nested[name][n] for name in nested}} for n, row in enumerate(rows)] == expected
 
 
 def test_columns_have_their_types_even_without_rows(cli: Cli, make: Make, tmp_path: Path) -> None:

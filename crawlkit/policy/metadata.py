@@ -1,0 +1,81 @@
+"""What a page says of itself beside its links: description, language, headings, versions in other languages."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from selectolax.lexbor import LexborNode
+
+from crawlkit.policy.language import language_tag
+from crawlkit.policy.urls import Joiner
+
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+
+MOST_DESCRIPTION = 5_000
+"""Characters kept of a description: search engines show 160 or so."""
+MOST_ALTERNATES = 500
+"""Versions in other languages that are kept of a page."""
+
+Parts = defaultdict[str, list[LexborNode]]
+"""Elements of a page by their name, each kind in document order."""
+Attributes = Mapping[str, str | None]
+
+
+class Metadata(NamedTuple):
+    """`headings` are the numbers of h1 to h6, none for what is no page; `alternates` pairs of language and URL, as found."""
+
+    description: str | None = None
+    language: str | None = None
+    headings: tuple[int, ...] = ()
+    alternates: tuple[tuple[str, str], ...] = ()
+
+
+def read_metadata(root: LexborNode | None, metas: Sequence[Attributes], parts: Parts, joiner: Joiner) -> Metadata:
+    """Return what the page with the element `root` says of itself; `metas` are the attributes of its meta elements."""
+    return Metadata(
+        description=_description(metas),
+        language=_language(root, metas),
+        headings=tuple(len(parts[tag]) for tag in HEADINGS),
+        alternates=first_of_each(_alternates(parts["link"], joiner)),
+    )
+
+
+def first_of_each(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return the first URL of each language, up to a bound."""
+    found: dict[str, str] = {}
+    for language, url in pairs:
+        if len(found) == MOST_ALTERNATES:
+            break
+        found.setdefault(language, url)
+    return tuple(found.items())
+
+
+def _description(metas: Iterable[Attributes]) -> str | None:
+    """Return the first description that is not empty, on one line."""
+    for attributes in metas:
+        if (attributes.get("name") or "").strip().lower() == "description":
+            content = " ".join((attributes.get("content") or "").split())
+            if content:
+                return content[:MOST_DESCRIPTION]
+    return None
+
+
+def _language(root: LexborNode | None, metas: Iterable[Attributes]) -> str | None:
+    """Return the language of the root element, else that of a `meta http-equiv=content-language` (HTML Standard 4.2.5.3)."""
+    attributes: Attributes = {} if root is None else root.attributes
+    language = language_tag(attributes.get("lang")) or language_tag(attributes.get("xml:lang"))
+    if language is None:
+        for attributes in metas:
+            if (attributes.get("http-equiv") or "").strip().lower() == "content-language":
+                return language_tag(attributes.get("content"))
+    return language
+
+
+def _alternates(links: Iterable[LexborNode], joiner: Joiner) -> Iterator[tuple[str, str]]:
+    for node in links:
+        attributes = node.attributes
+        if "hreflang" not in attributes or "alternate" not in (attributes.get("rel") or "").lower().split():
+            continue
+        language = language_tag(attributes["hreflang"])
+        if language and (reference := attributes.get("href")) and (url := joiner.join(reference)):
+            yield language, url

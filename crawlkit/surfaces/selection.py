@@ -1,0 +1,50 @@
+"""Which fields of its records a report shows: `--fields`."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from crawlkit.config_values import shown
+from crawlkit.errors import UsageError
+from crawlkit.model import Record
+from crawlkit.surfaces.lines import TimedLine, as_timed_line
+
+EXTRACTED = "fields."
+"""What stands before the name of a field that `--extract` picked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The fields that are shown, in this order."""
+
+    names: tuple[str, ...]
+
+    def values(self, record: Record) -> dict[str, object]:
+        """Return the fields of a record by name."""
+        line = as_timed_line(record)
+        return {name: _value(line, name) for name in self.names}
+
+
+def _value(line: TimedLine, name: str) -> object:
+    if name.startswith(EXTRACTED):
+        return line.fields.get(name.removeprefix(EXTRACTED))
+    return getattr(line, name)
+
+
+def read_fields(text: str, extracted: Iterable[str]) -> tuple[str, ...]:
+    """Return the field names in a list with commas. `extracted` are the names that the crawl's `extract` gives.
+
+    Raises:
+        UsageError: there is none, one is there twice, or one is unknown: then it names the nearest.
+    """
+    known = (*TimedLine.__struct_fields__, *(EXTRACTED + name for name in extracted))
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise UsageError("--fields: name at least one field, as in --fields url,title")
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+            raise UsageError(f"--fields: unknown field {shown(name)}; the nearest known one is {near}")
+        if names.count(name) > 1:
+            raise UsageError(f"--fields: {shown(name)} is there twice")
+    return names
