@@ -7,10 +7,14 @@ for record in report("example.crawl"):
     ...
 """
 
-from crawlkit.api import CrawlResult, crawl, crawl_async, report, resume, resume_async
-from crawlkit.config import Config
-from crawlkit.errors import CrawlCancelled, CrawlError, PageFailed, PageTimedOut
-from crawlkit.model import Kind, Record
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crawlkit.api import CrawlResult, crawl, crawl_async, report, resume, resume_async
+    from crawlkit.config import Config
+    from crawlkit.errors import CrawlCancelled, CrawlError, PageFailed, PageTimedOut
+    from crawlkit.model import Kind, Record
 
 __all__ = [
     "Config",
@@ -27,3 +31,21 @@ __all__ = [
     "resume",
     "resume_async",
 ]
+
+if not TYPE_CHECKING:  # else any name would pass for one of ours
+    _HOMES = {
+        **dict.fromkeys(("CrawlResult", "crawl", "crawl_async", "report", "resume", "resume_async"), "crawlkit.api"),
+        **dict.fromkeys(("CrawlCancelled", "CrawlError", "PageFailed", "PageTimedOut"), "crawlkit.errors"),
+        **dict.fromkeys(("Kind", "Record"), "crawlkit.model"),
+        "Config": "crawlkit.config",
+    }
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is asked for (PEP 562): all take half a second, and the command line needs few."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -1,5 +1,14 @@
-"""`python -m crawlkit`: the command line."""
+"""The command line's door, for `crawlkit` and `python -m crawlkit`: quiet from the first moment, then the command line."""
 
-from crawlkit.surfaces.cli import main
+from crawlkit.surfaces.interrupts import nothing_begun
 
-main()
+
+def main() -> None:
+    """Run the command line and leave with its status."""
+    with nothing_begun():
+        from crawlkit.surfaces import cli  # noqa: PLC0415  (takes long: an interrupt must be quiet by then)
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

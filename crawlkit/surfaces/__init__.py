@@ -6,7 +6,7 @@ In the order an invocation meets them:
 2. `settings`: gathers the settings in force from defaults, files, environment and options, and remembers where each
    came from.
 3. `config_command`: `crawlkit config show` and `check`.
-4. `cli`: the commands.
+4. `cli`: the command line; `commands`: where each command is, imported when it is asked for.
 5. `lines`: a record as a report shows it: the list of its fields; `selection`: which are shown; `report`: records as text,
    JSON lines or CSV.
 6. `exports`: records in the formats of other programs.

@@ -12,15 +12,8 @@ import click
 
 from crawlkit.config import VERSION
 from crawlkit.errors import CrawlError, ExitStatus
-from crawlkit.surfaces.config_command import config_group
-from crawlkit.surfaces.demo import demo_command
-from crawlkit.surfaces.export_command import export_command
-from crawlkit.surfaces.report_command import report_command
-from crawlkit.surfaces.robots_command import robots_command
-from crawlkit.surfaces.run_command import resume_command, run_command
-from crawlkit.surfaces.status_command import status_command
-from crawlkit.surfaces.summary import say
-from crawlkit.surfaces.verify import verify_command
+from crawlkit.surfaces.commands import PLACES, Commands
+from crawlkit.surfaces.speech import say
 
 _OUTPUT_FAILED = frozenset({errno.ENOSPC, errno.EIO, errno.EBADF, errno.EDQUOT, errno.EFBIG})
 
@@ -29,7 +22,7 @@ class _ReaderGone(Exception):
     """Whoever read our output has read enough."""
 
 
-class _Commands(click.Group):
+class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Carry out a command; a closed pipe gets another name, since click would end the process on it with status 1."""
         try:
@@ -37,9 +30,15 @@ class _Commands(click.Group):
         except BrokenPipeError as error:
             raise _ReaderGone from error
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with what is said of them here, since importing them all takes half a second."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, PLACES[name].summary) for name in self.list_commands(ctx)])
+
 
 @click.group(
-    cls=_Commands,
+    cls=_Group,
+    commands=Commands(),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -50,20 +49,6 @@ def cli(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         say(ctx.get_help())
         ctx.exit(ExitStatus.USAGE)
-
-
-for command in (
-    run_command,
-    resume_command,
-    report_command,
-    export_command,
-    status_command,
-    verify_command,
-    robots_command,
-    config_group,
-    demo_command,
-):
-    cli.add_command(command)
 
 
 def main() -> None:

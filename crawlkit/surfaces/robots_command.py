@@ -20,7 +20,7 @@ from crawlkit.policy.robots import MAX_ROBOTS_REDIRECTS, Access, Rules, access_o
 from crawlkit.policy.urls import parse_seed
 from crawlkit.surfaces.options import config_file_option, given, options_of
 from crawlkit.surfaces.settings import gather
-from crawlkit.surfaces.summary import say
+from crawlkit.surfaces.speech import say
 
 _SETTINGS = (
     "timeout",

@@ -19,7 +19,8 @@ from crawlkit.state.directory import is_begun
 from crawlkit.surfaces.options import config_file_option, given, parse_set, setting_options
 from crawlkit.surfaces.progress import open_progress
 from crawlkit.surfaces.settings import gather
-from crawlkit.surfaces.summary import Verbosity, as_argument, say, summary_lines
+from crawlkit.surfaces.speech import say
+from crawlkit.surfaces.summary import Verbosity, as_argument, summary_lines
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

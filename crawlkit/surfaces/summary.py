@@ -1,12 +1,9 @@
-"""What is said on standard error when a run has ended."""
+"""What is said when a run has ended."""
 
-import contextlib
 import shlex
 from collections.abc import Iterator
 from enum import Enum, auto
 from pathlib import Path
-
-import click
 
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.session import BarrenSeed, Outcome
@@ -32,13 +29,6 @@ class Verbosity(Enum):
     QUIET = auto()
     NORMAL = auto()
     VERBOSE = auto()
-
-
-def say(*lines: str) -> None:
-    """Write lines to standard error; if nobody reads it any more, what is being done goes on without."""
-    with contextlib.suppress(OSError):
-        for line in lines:
-            click.echo(line, err=True)
 
 
 def as_argument(directory: Path) -> str:

@@ -11,7 +11,7 @@ from crawlkit.engine.repair import Repaired, drop_filter, repair
 from crawlkit.engine.verify import Thoroughness, verify
 from crawlkit.errors import ExitStatus, StateDamaged
 from crawlkit.state.findings import Broken, Report, Rule
-from crawlkit.surfaces.summary import say
+from crawlkit.surfaces.speech import say
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,73 @@
+"""The commands by name, each imported when it is asked for: `--help` needs none of them, and a command only itself."""
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+
+import click
+
+from crawlkit.surfaces.interrupts import nothing_begun
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command is to be found, and what is said of it in the list of all."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+PLACES: Mapping[str, Place] = MappingProxyType(
+    {
+        "run": Place("run_command", "run_command", "Start a crawl from SEEDs (URLs) into a crawl directory."),
+        "resume": Place("run_command", "resume_command", "Go on with the crawl in DIR, after a crash, a stop or a limit."),
+        "report": Place("report_command", "report_command", "Write the results of the crawl in DIR, sorted by URL."),
+        "export": Place(
+            "export_command",
+            "export_command",
+            "Write the records of the crawl in DIR to FILE, sorted by URL, with a sidecar FILE.meta.json.",
+        ),
+        "status": Place(
+            "status_command",
+            "status_command",
+            "Say how far the crawl in DIR is (as of its last checkpoint; works while it runs).",
+        ),
+        "verify": Place("verify", "verify_command", "Check the crawl in DIR, which must not be running."),
+        "robots": Place(
+            "robots_command", "robots_command", "Say whether robots.txt allows URL, which line decided, and the delay in force."
+        ),
+        "config": Place("config_command", "config_group", "Show or check settings."),
+        "demo": Place(
+            "demo", "demo_command", "Crawl a built-in site on loopback, kill -9 the crawl half way, resume, compare."
+        ),
+    }
+)
+
+
+class Commands(MutableMapping[str, click.Command]):
+    """All commands; one is imported when it is looked up."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._known:
+            place = PLACES[name]
+            with nothing_begun():
+                module = import_module(f"crawlkit.surfaces.{place.module}")
+            self._known[name] = getattr(module, place.attribute)
+        return self._known[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._known[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PLACES)
+
+    def __len__(self) -> int:
+        return len(PLACES)
