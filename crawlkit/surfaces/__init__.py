@@ -10,6 +10,7 @@ In the order an invocation meets them:
 5. `lines`: a record as a report shows it: the list of its fields; `selection`: which are shown; `report`: records as text,
    JSON lines or CSV.
 6. `exports`: records in the formats of other programs.
+7. `health`: views on what the owner of a site would mend.
 
 Nothing below imports from here. Data goes to standard output, all else to standard error.
 """

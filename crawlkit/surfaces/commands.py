@@ -23,7 +23,11 @@ PLACES: Mapping[str, Place] = MappingProxyType(
     {
         "run": Place("run_command", "run_command", "Start a crawl from SEEDs (URLs) into a crawl directory."),
         "resume": Place("run_command", "resume_command", "Go on with the crawl in DIR, after a crash, a stop or a limit."),
-        "report": Place("report_command", "report_command", "Write the results of the crawl in DIR, sorted by URL."),
+        "report": Place(
+            "report_command",
+            "report_command",
+            "Write the results of the crawl in DIR, sorted by URL, or a view on the site's health.",
+        ),
         "export": Place(
             "export_command",
             "export_command",

@@ -22,8 +22,8 @@ _to_json = msgspec.json.Encoder().encode
 
 
 def csv_row(values: Iterable[object]) -> bytes:
-    """Return one row of two cells or more (the RFC has no way to write a lone empty one)."""
-    return (",".join(map(_cell, values)) + "\n").encode()
+    """Return one row. A lone empty cell is quoted, or it would be an empty line, which readers pass over."""
+    return ((",".join(map(_cell, values)) or '""') + "\n").encode()
 
 
 def _cell(value: object) -> str:

@@ -1,15 +1,37 @@
-"""`crawlkit report`: the results of a crawl, sorted, on standard output or into a file."""
+"""`crawlkit report`: the results of a crawl, sorted, or a view on the site's health, on standard output or into a file."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
 
 import click
 
 from crawlkit.errors import StorageError, UsageError
-from crawlkit.state.reading import open_crawl_for_reading
+from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
+from crawlkit.surfaces.health.views import View
+from crawlkit.surfaces.health.writing import write_view, write_view_file
 from crawlkit.surfaces.report import Only, ReportFormat, ReportOptions, write_report, write_report_file
 from crawlkit.surfaces.selection import Selection, read_fields
 from crawlkit.surfaces.sidecar import meta_of
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_VIEWS = {
+    View.BROKEN: "Instead: what failed or redirects, with the pages that link to it.",
+    View.REDIRECTS: "Instead: what redirects, with the chain that it begins.",
+    View.TITLES: "Instead: pages without a title, or with that of others.",
+    View.CANONICALS: "Instead: pages whose canonical is another URL, and what is wrong with that.",
+}
+
+
+def view_options(command: Decorated) -> Decorated:
+    """Give a click command a flag for each view, as parameters of the views' names."""
+    for view in reversed(View):
+        command = click.option(f"--{view.value}", view.value, is_flag=True, help=_VIEWS[view])(command)
+    return command
 
 
 @click.command("report")
@@ -19,22 +41,66 @@ from crawlkit.surfaces.sidecar import meta_of
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Replace FILE.")
 @click.option("--with-timing", is_flag=True, help="Add what depends on time and order (jsonl, csv).")
 @click.option("--fields", metavar="NAME,...", help="Show these fields only, in this order (jsonl, csv).")
+@view_options
 def report_command(
-    directory: Path, format_: str, only: str | None, output: Path | None, with_timing: bool, fields: str | None
+    directory: Path,
+    format_: str,
+    only: str | None,
+    output: Path | None,
+    with_timing: bool,
+    fields: str | None,
+    **views: bool,
 ) -> None:
-    """Write the results of the crawl in DIR, sorted by URL."""
-    if fields is not None and format_ == ReportFormat.TEXT:
-        raise UsageError("--fields: text has no fields; add --format jsonl or --format csv")
+    """Write the results of the crawl in DIR, sorted by URL, or a view on the site's health."""
+    options = ReportOptions(ReportFormat(format_), None if only is None else Only(only), with_timing)
+    rest = {"--only": only is not None, "--with-timing": with_timing, "--fields": fields is not None}
+    view = _chosen([View(name) for name, given in views.items() if given], [name for name, given in rest.items() if given])
     with open_crawl_for_reading(directory) as crawl:
-        selection = None if fields is None else Selection(read_fields(fields, ()))
-        options = ReportOptions(ReportFormat(format_), None if only is None else Only(only), with_timing, selection)
-        if output is None:
-            try:
-                write_report(crawl.pages.walk(), sys.stdout.buffer, sys.stderr, options)
-                sys.stdout.buffer.flush()
-            except BrokenPipeError:
-                raise
-            except OSError as error:
-                raise StorageError(f"cannot write standard output: {error.strerror}") from error
+        if view is not None:
+            _show(view, crawl, options.format, output)
         else:
-            write_report_file(output, crawl.pages.walk(), sys.stderr, options, meta_of(crawl))
+            _report(crawl, options if fields is None else _selecting(options, fields), output)
+
+
+def _chosen(views: list[View], rest: list[str]) -> View | None:
+    """Return the view that was asked for, None if none was; UsageError for what cannot go together."""
+    if not views:
+        return None
+    others = [f"--{view.value}" for view in views[1:]] + rest
+    if others:
+        raise UsageError(f"--{views[0].value} and {others[0]} cannot go together")
+    return views[0]
+
+
+def _selecting(options: ReportOptions, fields: str) -> ReportOptions:
+    if options.format is ReportFormat.TEXT:
+        raise UsageError("--fields: text has no fields; add --format jsonl or --format csv")
+    return replace(options, selection=Selection(read_fields(fields, ())))
+
+
+def _report(crawl: CrawlReader, options: ReportOptions, output: Path | None) -> None:
+    if output is not None:
+        write_report_file(output, crawl.pages.walk(), sys.stderr, options, meta_of(crawl))
+        return
+    with _standard_output() as out:
+        write_report(crawl.pages.walk(), out, sys.stderr, options)
+
+
+def _show(view: View, crawl: CrawlReader, format_: ReportFormat, output: Path | None) -> None:
+    if output is not None:
+        write_view_file(view, crawl, format_, output)
+        return
+    with _standard_output() as out:
+        write_view(view, crawl, format_, out)
+
+
+@contextmanager
+def _standard_output() -> Iterator[BinaryIO]:
+    """Give standard output and flush it at the end; StorageError if it cannot be written."""
+    try:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write standard output: {error.strerror}") from error

@@ -1,12 +1,14 @@
 """The command line in this process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from crawlkit.model import OrderReason, Record
 from crawlkit.surfaces.cli import run_cli
+from tests.surfaces.made_crawls import RECORDS, Make, make_crawl
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +36,13 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
         return Said(status, said.out, said.err)
 
     return run
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Make `x.crawl`, or another, in the working directory of `cli`, without a network."""
+
+    def make(records: Iterable[Record] = RECORDS, name: str = "x.crawl", reasons: Iterable[OrderReason] = ()) -> Path:
+        return make_crawl(tmp_path / name, records, reasons)
+
+    return make

@@ -16,7 +16,7 @@ from crawlkit.state.directory import DirectoryLock
 from crawlkit.surfaces.exports.formats import ExportFormat
 from crawlkit.testing.forks import Faults, Nursery
 from tests.surfaces.conftest import Cli
-from tests.surfaces.exports.conftest import RECORDS, Make, make_crawl, page
+from tests.surfaces.made_crawls import RECORDS, Make, make_crawl, page
 
 EVERY = pytest.mark.parametrize("format_", ExportFormat)
 

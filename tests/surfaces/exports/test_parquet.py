@@ -8,7 +8,7 @@ from pyarrow import parquet
 
 from crawlkit.surfaces.exports import parquet as exported
 from tests.surfaces.conftest import Cli
-from tests.surfaces.exports.conftest import Make, page
+from tests.surfaces.made_crawls import Make, page
 
 
 def test_rows_are_the_lines_of_the_report(cli: Cli, make: Make, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from crawlkit.surfaces.exports.job import ExportJob
 from crawlkit.surfaces.exports.sitemap import PROTOCOL, Limits, write_sitemap
 from crawlkit.surfaces.sidecar import meta_of
 from tests.surfaces.conftest import Cli
-from tests.surfaces.exports.conftest import Make, page
+from tests.surfaces.made_crawls import Make, page
 
 NAMESPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 

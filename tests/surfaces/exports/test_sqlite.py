@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.surfaces.conftest import Cli
-from tests.surfaces.exports.conftest import Make
+from tests.surfaces.made_crawls import Make
 
 
 @pytest.fixture

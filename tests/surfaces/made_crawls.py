@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import pytest
-
 from crawlkit.model import Kind, OrderReason, Reason, Record
 from crawlkit.state.pages import reported_kind
 from tests.state.making import begin_crawl
@@ -41,13 +39,3 @@ def make_crawl(directory: Path, records: Iterable[Record], reasons: Iterable[Ord
         state.counters.reasons.update(reasons)
         state.checkpoint()
     return directory
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Make:
-    """Make `x.crawl`, or another, in the working directory of `cli`."""
-
-    def make(records: Iterable[Record] = RECORDS, name: str = "x.crawl", reasons: Iterable[OrderReason] = ()) -> Path:
-        return make_crawl(tmp_path / name, records, reasons)
-
-    return make

@@ -1,0 +1,20 @@
+"""A temporary database to sort in: SQLite spills it to an unnamed file, of which a kill leaves nothing behind."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from crawlkit.errors import StorageError
+
+_CACHE_KIB = 16 * 1024
+
+
+@contextmanager
+def scratch_database(tables: str) -> Iterator[sqlite3.Connection]:
+    """Give an empty database with `tables` (SQL), where TMPDIR says, else in /var/tmp; StorageError if that is full."""
+    try:
+        with closing(sqlite3.connect("", isolation_level=None)) as database:  # no name: private and on disk
+            database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA cache_size = -{_CACHE_KIB}; {tables} BEGIN;")
+            yield database
+    except sqlite3.OperationalError as error:
+        raise StorageError(f"cannot sort in the temporary directory: {error}; another can be named by TMPDIR") from error

@@ -1,0 +1,52 @@
+"""The views on a site's health: which there are, and the rows of each."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import assert_never
+
+from crawlkit.state.reading import CrawlReader
+from crawlkit.surfaces.health.broken import Broken, find_broken
+from crawlkit.surfaces.health.canonicals import Canonical, find_canonicals
+from crawlkit.surfaces.health.redirects import Redirected, find_redirects
+from crawlkit.surfaces.health.titles import Titled, find_titles
+
+Row = Broken | Redirected | Titled | Canonical
+
+
+class View(StrEnum):
+    """What is looked at, by the option's name."""
+
+    BROKEN = "broken"
+    REDIRECTS = "redirects"
+    TITLES = "titles"
+    CANONICALS = "canonicals"
+
+
+def row_type(view: View) -> type[Row]:
+    """Return the type of a view's rows: its fields are the columns."""
+    match view:
+        case View.BROKEN:
+            return Broken
+        case View.REDIRECTS:
+            return Redirected
+        case View.TITLES:
+            return Titled
+        case View.CANONICALS:
+            return Canonical
+        case unknown:
+            assert_never(unknown)
+
+
+def rows_of(view: View, crawl: CrawlReader) -> Iterator[Row]:
+    """Yield the rows of a view, in its order. StorageError if there is no room to sort in."""
+    match view:
+        case View.BROKEN:
+            return find_broken(crawl)
+        case View.REDIRECTS:
+            return find_redirects(crawl)
+        case View.TITLES:
+            return find_titles(crawl)
+        case View.CANONICALS:
+            return find_canonicals(crawl)
+        case unknown:
+            assert_never(unknown)
