@@ -140,7 +140,9 @@ class Config:
     allow_private: tuple[str, ...] = _setting(
         (), ValueKind.NETWORKS, Change.FIXED, "Let links lead to private addresses in this network; without a value, in all."
     )
-    header: tuple[str, ...] = _setting((), ValueKind.HEADERS, Change.FIXED, "Sent with each request; not for secrets.")
+    header: tuple[str, ...] = _setting(
+        (), ValueKind.HEADERS, Change.FIXED, "Sent with each request; a secret as env:NAME or file:PATH, where it is read."
+    )
     auth: tuple[str, ...] = _setting(
         (), ValueKind.CREDENTIALS, Change.FIXED, "Where to read the user:password that is sent to this host, and to no other."
     )

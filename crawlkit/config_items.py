@@ -30,6 +30,12 @@ _OTHER_WAYS: Final = {
     "user-agent": "user_agent",
     "from": "contact",
 }
+SECRET_HEADERS: Final = frozenset(
+    {"api-key", "apikey", "cookie", "private-token", "x-access-token", "x-amz-security-token", "x-api-key", "x-auth-token"}
+    | {"x-goog-api-key", "x-vault-token"}
+)
+"""Fields whose values prove who asks, in lower case: the settings, which are stored, may only say where these are read."""
+_FIELD_VALUE: Final = r"[!-~](?:[ \t!-~]*[!-~])?"
 _TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # RFC 9110 section 5.6.2
 
 
@@ -46,6 +52,15 @@ class Credential(NamedTuple):
     host: str
     place: SecretPlace
     name: str
+
+
+class Header(NamedTuple):
+    """One item of `header`: its `value` or, where that is None, the `place` and `place_name` where it is read."""
+
+    name: str
+    value: str | None
+    place: SecretPlace = SecretPlace.ENV
+    place_name: str = ""
 
 
 _PLACE: Final = r"(?:(env):([A-Za-z_]\w*)|(file):([^\x00-\x1f\x7f]+))"
@@ -84,8 +99,8 @@ def check_network(item: str) -> str:
 
 
 def check_header(item: str) -> str:
-    """Check a `NAME: VALUE`: a token, and printable ASCII (RFC 9110 section 5)."""
-    match = re.fullmatch(rf"({_TOKEN}):[ \t]*([!-~](?:[ \t!-~]*[!-~])?)", item.strip(" \t"))
+    """Check a `NAME: VALUE`: a token, and printable ASCII (RFC 9110 section 5), or where that is read."""
+    match = re.fullmatch(rf"({_TOKEN}):[ \t]*({_FIELD_VALUE})", item.strip(" \t"))
     if match is None:
         raise ValueError("NAME: VALUE, one line of printable ASCII text, as in Accept-Language: de")
     name = match[1].lower()
@@ -93,6 +108,8 @@ def check_header(item: str) -> str:
         raise ValueError(f"another header than {match[1]}, for which there is the setting {_OTHER_WAYS[name]}")
     if name in _NOT_FREE:
         raise ValueError(f"another header than {match[1]}, which is the crawler's own")
+    if name in SECRET_HEADERS and re.fullmatch(_PLACE, match[2], re.ASCII) is None:
+        raise ValueError(f"{match[1]}: env:NAME or {match[1]}: file:PATH, where its value is to be read: settings are stored")
     return f"{match[1]}: {match[2]}"
 
 
@@ -145,10 +162,18 @@ def parse_networks(items: tuple[str, ...]) -> tuple[Network, ...]:
     return tuple(map(ipaddress.ip_network, items))
 
 
-def parse_header(item: str) -> tuple[bytes, bytes]:
-    """Return name and value of a checked header."""
+def parse_header(item: str) -> Header:
+    """Return the parts of a checked header."""
     name, _, value = item.partition(": ")
-    return name.encode(), value.encode()
+    match = re.fullmatch(_PLACE, value, re.ASCII)
+    if match is None:
+        return Header(name, value)
+    return Header(name, None, SecretPlace(match[1] or match[3]), match[2] or match[4])
+
+
+def is_field_value(text: str) -> bool:
+    """Whether a text may be the value of a header: one line of printable ASCII that neither begins nor ends in white space."""
+    return re.fullmatch(_FIELD_VALUE, text) is not None
 
 
 def parse_credential(item: str) -> Credential:

@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.config import Config
-from crawlkit.config_items import Credential, SecretPlace, check_credential, check_header, parse_credential, parse_networks
+from crawlkit.config_items import (
+    SECRET_HEADERS,
+    Credential,
+    Header,
+    SecretPlace,
+    check_credential,
+    check_header,
+    parse_credential,
+    parse_header,
+    parse_networks,
+)
 from crawlkit.errors import ConfigError
 
 
@@ -37,7 +47,7 @@ def test_all_networks_are_both_families() -> None:
     ("text", "regular"),
     [
         ("Accept-Language: de", "Accept-Language: de"), ("x-a:1", "x-a: 1"), (" X: a, b;q=0.5\tc ", "X: a, b;q=0.5\tc"),
-        ("Cookie: a=b; c=d", "Cookie: a=b; c=d"), ("X: a: b", "X: a: b"),
+        ("Cookie2: a=b; c=d", "Cookie2: a=b; c=d"), ("Cookie:env:A", "Cookie: env:A"), ("X: a: b", "X: a: b"),
     ],
 )  # fmt: skip
 def test_a_header_is_a_token_and_a_value(text: str, regular: str) -> None:
@@ -75,6 +85,28 @@ def test_headers_with_a_setting_of_their_own_are_refused_by_its_name(name: str, 
 
 
 @pytest.mark.parametrize(
+    ("item", "header"),
+    [
+        ("Accept-Language: de", Header("Accept-Language", "de")),
+        ("X: env:A_1", Header("X", None, SecretPlace.ENV, "A_1")),
+        ("Cookie: file:/a b/c:d", Header("Cookie", None, SecretPlace.FILE, "/a b/c:d")),
+        ("X: env: A", Header("X", "env: A")),
+        ("X: environment", Header("X", "environment")),
+    ],
+)
+def test_a_header_has_its_value_or_where_that_is(item: str, header: Header) -> None:
+    assert parse_header(check_header(item)) == header
+
+
+@pytest.mark.parametrize("name", sorted(SECRET_HEADERS))
+def test_headers_known_for_secrets_take_only_a_reference_and_say_so(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name.title()}: env:NAME or {name.title()}: file:PATH") as caught:
+        check_header(f"{name.title()}: hunter2")
+    assert "hunter" not in str(caught.value)
+    assert check_header(f"{name}: env:TOKEN") == f"{name}: env:TOKEN"
+
+
+@pytest.mark.parametrize(
     ("text", "credential"),
     [
         ("A.example=env:TOKEN", Credential("a.example", SecretPlace.ENV, "TOKEN")),
@@ -97,6 +129,9 @@ def test_a_credential_is_a_host_and_where_its_secret_is(text: str, credential: C
         ("auth", "hunter2"),
         ("header", "Authorization: Basic hunter2"),
         ("header", "Token hunter2"),
+        ("header", "Cookie: session=hunter2"),
+        ("header", "x-api-key: hunter2"),
+        ("header", "X-Auth-Token: env:hunter 2"),
     ],
 )
 def test_a_wrong_item_that_may_hold_a_secret_is_not_shown(key: str, text: str) -> None:

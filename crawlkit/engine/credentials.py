@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, assert_never
 
 from crawlkit.config import Config
-from crawlkit.config_items import SecretPlace, parse_credential, parse_header, parse_secret_place
+from crawlkit.config_items import Header, SecretPlace, is_field_value, parse_credential, parse_header, parse_secret_place
 from crawlkit.errors import ConfigError
 from crawlkit.net.fetch import ExtraHeaders
 
@@ -41,10 +41,22 @@ def carried_by(config: Config, environ: Mapping[str, str]) -> Carried:
         if host in authorization:
             raise ConfigError(f"auth: {host}: given twice")
         authorization[host] = _basic(_Secret(f"auth: {host}", place, name), environ)
-    extra = ExtraHeaders(tuple(map(parse_header, config.header)), authorization)
+    everywhere = tuple(_header(parse_header(item), environ) for item in config.header)
+    extra = ExtraHeaders(everywhere, authorization)
     if config.proxy is None or config.proxy_auth is None:
         return Carried(extra)
     return Carried(extra, _basic(_Secret("proxy_auth", *parse_secret_place(config.proxy_auth)), environ))
+
+
+def _header(header: Header, environ: Mapping[str, str]) -> tuple[bytes, bytes]:
+    """Return name and value of a header, the value read from where the settings say that it is."""
+    value = header.value
+    if value is None:
+        secret = _Secret(f"header: {header.name}", header.place, header.place_name)
+        value = _read(secret, environ)
+        if not is_field_value(value):
+            raise _missing(secret, "does not hold one line of printable ASCII text")
+    return header.name.encode(), value.encode()
 
 
 def _basic(secret: _Secret, environ: Mapping[str, str]) -> bytes:

@@ -67,7 +67,7 @@ class ExtraHeaders:
     `authorization` is what to prove oneself with, by host (as `Origin.host`); no other host is told.
     """
 
-    everywhere: tuple[tuple[bytes, bytes], ...] = ()
+    everywhere: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
     authorization: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 

@@ -56,3 +56,20 @@ def test_the_proxy_s_secret_is_read_where_there_is_a_proxy(tmp_path: Path) -> No
     for place, named in (("env:A", "environment variable A is not set"), (f"file:{tmp_path}/x", "cannot be read")):
         with pytest.raises(ConfigError, match=rf"^proxy_auth: the .*{named}"):
             carried_by(Config(proxy="http://proxy.test", proxy_auth=place), {})
+
+
+def test_a_headers_value_is_read_from_a_variable_or_a_file(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"hunter2; a=b\n")
+    config = Config(header=("X-Api-Key: env:KEY", f"Cookie: file:{tmp_path}/key", "X: 1"))
+
+    extra = carried_by(config, {"KEY": "hunter3"}).extra
+
+    assert extra.everywhere == ((b"X-Api-Key", b"hunter3"), (b"Cookie", b"hunter2; a=b"), (b"X", b"1"))
+    assert "hunter" not in repr(extra)
+
+
+@pytest.mark.parametrize("environ", [{}, {"A": ""}, {"A": "hunter\nX: 1"}, {"A": "hunter\xfc"}, {"A": " hunter"}])
+def test_a_headers_value_that_is_not_there_or_not_usable_is_named_and_not_shown(environ: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"header: X-Api-Key: the environment variable A ") as caught:
+        carried_by(Config(header=("X-Api-Key: env:A",)), environ)
+    assert "hunter" not in str(caught.value)

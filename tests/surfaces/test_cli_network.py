@@ -104,6 +104,38 @@ def test_headers_are_sent_with_each_request_over_a_resume_too(cli: Cli, server: 
     assert {(headers.get("x-a"), headers.get("accept")) for headers in sent} == {("1", "text/html")}
 
 
+def test_a_headers_secret_is_stored_nowhere_and_read_again_by_resume(
+    cli: Cli, server: SiteServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = ("--resolve", f"*.test=127.0.0.1:{server.port}")
+    secret = ("--header", "X-Api-Key: env:SITE_KEY")
+    monkeypatch.setenv("SITE_KEY", "hunter2")
+    said = [cli("run", "http://a.test/", *rule, *FAST, *secret, "--max-pages", "1", "-v"), cli("config", "show", *secret)]
+    monkeypatch.delenv("SITE_KEY")
+    gone = cli("resume", "x.crawl", "--set", "max_pages=none")
+    assert (gone.status, gone.out) == (2, "")
+    assert "header: X-Api-Key: the environment variable SITE_KEY is not set" in gone.err
+    monkeypatch.setenv("SITE_KEY", "hunter3")
+    said += [cli("resume", "x.crawl", "--set", "max_pages=none"), cli("status", "x.crawl", "--json")]
+    said.append(cli("report", "x.crawl", "--format", "jsonl", "--with-timing"))
+
+    keys = [dict(request.headers)["x-api-key"] for request in server.log]
+    assert set(keys) == {"hunter2", "hunter3"}
+    everything = stored(tmp_path) + "".join(part for each in (*said, gone) for part in (each.out, each.err)).encode()
+    assert b"SITE_KEY" in everything
+    assert b"hunter" not in everything
+
+
+def test_a_literal_secret_is_refused_by_status_2_that_names_the_way(cli: Cli, tmp_path: Path) -> None:
+    refused = cli("run", "http://a.test/", "--header", "Cookie: session=hunter2")
+    assert (refused.status, "Cookie: env:NAME or Cookie: file:PATH" in refused.err, "hunter2" in refused.err) == (
+        2,
+        True,
+        False,
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("options", "outcome"),
     [
