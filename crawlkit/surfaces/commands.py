@@ -33,6 +33,11 @@ PLACES: Mapping[str, Place] = MappingProxyType(
             "export_command",
             "Write the records of the crawl in DIR to FILE, sorted by URL, with a sidecar FILE.meta.json.",
         ),
+        "diff": Place(
+            "diff_command",
+            "diff_command",
+            "Say what differs in B from A, each a crawl directory or a report of one with --format jsonl.",
+        ),
         "status": Place(
             "status_command",
             "status_command",

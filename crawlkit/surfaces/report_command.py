@@ -1,21 +1,21 @@
 """`crawlkit report`: the results of a crawl, sorted, or a view on the site's health, on standard output or into a file."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from crawlkit.errors import StorageError, UsageError
+from crawlkit.errors import UsageError
 from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
 from crawlkit.surfaces.health.views import View
 from crawlkit.surfaces.health.writing import write_view, write_view_file
 from crawlkit.surfaces.report import Only, ReportFormat, ReportOptions, write_report, write_report_file
 from crawlkit.surfaces.selection import Selection, read_fields
 from crawlkit.surfaces.sidecar import meta_of
+from crawlkit.surfaces.standard_output import standard_output
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -82,7 +82,7 @@ def _report(crawl: CrawlReader, options: ReportOptions, output: Path | None) -> 
     if output is not None:
         write_report_file(output, crawl.pages.walk(), sys.stderr, options, meta_of(crawl))
         return
-    with _standard_output() as out:
+    with standard_output() as out:
         write_report(crawl.pages.walk(), out, sys.stderr, options)
 
 
@@ -90,17 +90,5 @@ def _show(view: View, crawl: CrawlReader, format_: ReportFormat, output: Path | 
     if output is not None:
         write_view_file(view, crawl, format_, output)
         return
-    with _standard_output() as out:
+    with standard_output() as out:
         write_view(view, crawl, format_, out)
-
-
-@contextmanager
-def _standard_output() -> Iterator[BinaryIO]:
-    """Give standard output and flush it at the end; StorageError if it cannot be written."""
-    try:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot write standard output: {error.strerror}") from error
