@@ -2,6 +2,7 @@
 
 Everything is admitted anew: records as settled, rows as queued, then whatever seeds and records lead to that is neither. So
 the new crawl keeps every rule by construction, and a record that is lost is fetched again if its URL is known from a link.
+What the template budget had not paid is not admitted for that: such links wait again, on the account that they waited for.
 What cannot be known is not made up: the crawl is marked degraded, and what is missing is said.
 """
 
@@ -16,11 +17,13 @@ from crawlkit.config import Config
 from crawlkit.durable import sync_directory
 from crawlkit.engine.admission import Admission
 from crawlkit.engine.budget import Budget
+from crawlkit.engine.growth import Growth
 from crawlkit.errors import ConfigError, StateDamaged, StateError, StateExists, StateVersion, StorageError
-from crawlkit.model import Kind, OrderReason, Record
+from crawlkit.model import Kind, OrderReason, Record, Refusal
 from crawlkit.policy.edges import Edge, admitting_edges
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, normalise
+from crawlkit.state import keys
 from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.codec import QueueRow
 from crawlkit.state.counters import Counters
@@ -189,7 +192,10 @@ class _Rebuilding:
     def __init__(self, state: CrawlState, config: Config, seeds: list[str]) -> None:
         self._state = state
         self._seeds = seeds
-        self._admission = Admission(state, Scope.of(seeds, config), config, Budget(state.templates, 0), lambda _: None)
+        scope = Scope.of(seeds, config)
+        self._admission = Admission(state, scope, config, Budget(state.templates, 0), lambda _: None)
+        budget = Budget(state.templates, config.template_budget)
+        self._growth = Growth(state, Admission(state, scope, config, budget, lambda _: None), budget)
 
     def begin(self, salvage: Salvage, now: float) -> None:
         """Take over seeds, ledger, private addresses, what is known of hosts (their manners) and of robots.txt files."""
@@ -207,6 +213,9 @@ class _Rebuilding:
             self._between()
         for origin in salvage.origins():
             state.origins.put(origin)
+            self._between()
+        for key, account, memory in salvage.accounts():
+            state.templates.inherit(key, account, memory)
             self._between()
 
     def take_records(self, salvage: Salvage) -> None:
@@ -242,16 +251,26 @@ class _Rebuilding:
             state.frontier.postpone(row.url, host, row.attempts, due_s or 0.0, row.wait_s)
 
     def walk_links(self, salvage: Salvage) -> None:
-        """Admit what seeds and records lead to, and lower the distances that are greater than these ways to them."""
+        """Admit what seeds and records lead to, and lower the distances that are greater than these ways to them.
+
+        Of a page whose links had to wait, those are admitted that had been, by the seen-set; the others have to be paid.
+        """
         for url in self._seeds:
             self._admission.meet(Edge(url, 0, 0), None)
         for record in _records(salvage):
             for edge in admitting_edges(record):
-                self._admission.meet(edge, record.url)
+                if not record.held or self._was_admitted(edge.url, salvage):
+                    self._admission.meet(edge, record.url)
+            if record.held:
+                self._growth.follow(record)
             self._between()
+
+    def _was_admitted(self, url: str, salvage: Salvage) -> bool:
+        return salvage.has_seen(keys.seen_key(keys.host_id(host_of(url)), url))
 
     def _between(self) -> None:
         self._state.hosts.trim()
+        self._state.templates.trim()
         if self._state.staged_rows >= _ROWS_A_BATCH:
             self._state.checkpoint()
 
@@ -259,7 +278,8 @@ class _Rebuilding:
         """Take over the sums that no row tells, mark the crawl, and write it all."""
         state = self._state
         counters = state.counters
-        counters.requests, counters.elapsed_s, counters.refused = old.requests, old.elapsed_s, dict(old.refused)
+        counters.requests, counters.elapsed_s = old.requests, old.elapsed_s
+        counters.refused = {code: count for code, count in old.refused.items() if code != Refusal.TRAP_TEMPLATE}  # judged anew
         counters.reasons |= old.reasons
         counters.depend(OrderReason.DEGRADED)
         state.end_run(now, "repaired")

@@ -22,6 +22,7 @@ from crawlkit.state.hosts import HostRecord, decode_host
 from crawlkit.state.origins import OriginRecord, Origins
 from crawlkit.state.reading import PRIVATE, read_config, read_counters
 from crawlkit.state.store import Store, mend
+from crawlkit.state.templates import AccountRecord, MemoryRecord, decode_account, decode_memory
 
 Decoded = TypeVar("Decoded")
 
@@ -87,9 +88,26 @@ class Salvage:
         yield from self._walk("queued rows", keys.QUEUE, lambda _, value: (decode_row(value), None))
         yield from self._walk("timed rows", keys.TIMED, lambda key, value: (decode_row(value), keys.due_of(key)))
 
+    def accounts(self) -> Iterator[tuple[bytes, AccountRecord, MemoryRecord | None]]:
+        """Yield the account of each template and host with its key, and what it remembers, where that can be read."""
+        for key, record in self._walk("templates", keys.TEMPLATE, lambda key, value: (key, decode_account(value))):
+            try:
+                value = self._store.get(keys.memory_key(key))
+                memory = None if value is None else decode_memory(value)
+            except StateDamaged:
+                memory = None
+            yield key, record, memory
+
     def has_seed(self, number: int) -> bool:
         """Whether the list of seeds has one of this number."""
         return self._store.get(keys.numbered_key(keys.SEED, number)) is not None
+
+    def has_seen(self, key: bytes) -> bool:
+        """Whether the seen-set holds `key`, as far as can be read."""
+        try:
+            return self._store.get(key) is not None
+        except StateDamaged:
+            return False
 
     def seen_keys(self) -> Iterator[bytes]:
         """Yield the keys of all URLs that were seen."""

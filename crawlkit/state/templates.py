@@ -91,7 +91,6 @@ class Templates:
         self._dirty: dict[bytes, Account] = {}
         self._cursor = keys.HELD
         self._compress = zstandard.ZstdCompressor(level=1).compress
-        self._decompress = zstandard.ZstdDecompressor().decompress
 
     def get(self, name: str, credit: int = 0) -> Account:
         """Return the account of a template or a host, with `credit` if it is new."""
@@ -106,9 +105,16 @@ class Templates:
                 account = Account(key, AccountRecord(credit), None)
             else:
                 memory = self._store.get(keys.memory_key(key))
-                account = Account(key, decode_account(value), None if memory is None else self.decode_memory(memory))
+                account = Account(key, decode_account(value), None if memory is None else decode_memory(memory))
             self._loaded[key] = account
         return account
+
+    def inherit(self, key: bytes, record: AccountRecord, memory: MemoryRecord | None) -> None:
+        """Take over the account of another crawl, with none of its pages waiting."""
+        account = Account(key, msgspec.structs.replace(record, held=0), memory)
+        account.unsaved_pages = 0 if memory is None else UNSAVED_PAGES
+        self._loaded[key] = account
+        self.changed(account)
 
     def changed(self, account: Account) -> None:
         """Note that an account differs from what is staged."""
@@ -143,13 +149,6 @@ class Templates:
             account.unsaved_pages = 0
             record = MemoryRecord(bytes(account.memory), account.before)
             self._store.stage(keys.memory_key(account.key), self._compress(msgspec.msgpack.encode(record)))
-
-    def decode_memory(self, value: bytes) -> MemoryRecord:
-        """Return what a memory's row holds; StateDamaged if it cannot be read."""
-        try:
-            return msgspec.msgpack.decode(self._decompress(value), type=MemoryRecord)
-        except (msgspec.DecodeError, zstandard.ZstdError, MemoryError) as error:  # MemoryError: a length that cannot be
-            raise damaged(f"what a template remembers cannot be read: {error}") from error
 
     # Held pages ------------------------------------------------------------------------------------------------------
 
@@ -189,6 +188,14 @@ class Templates:
                 self._cursor = keys.after(rows[0][0][:9])
                 return self.at(keys.TEMPLATE + rows[0][0][1:9])
         raise damaged("pages should wait for the budget of a template, but there are none")
+
+
+def decode_memory(value: bytes) -> MemoryRecord:
+    """Return what a memory's row holds; StateDamaged if it cannot be read."""
+    try:
+        return msgspec.msgpack.decode(zstandard.decompress(value), type=MemoryRecord)
+    except (msgspec.DecodeError, zstandard.ZstdError, MemoryError) as error:  # MemoryError: a length that cannot be
+        raise damaged(f"what a template remembers cannot be read: {error}") from error
 
 
 def decode_account(value: bytes) -> AccountRecord:
