@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
+from crawlkit.config_extract import check_names
 from crawlkit.config_items import parse_resolve
 from crawlkit.config_values import (
     KIB,
@@ -119,6 +120,12 @@ class Config:
     max_retry_after: float = _setting(86400.0, ValueKind.DURATION, Change.FREE, "Longest wait that a Retry-After may ask for.")
     host_concurrency: int = _setting(1, ValueKind.COUNT, Change.FREE, "Most requests in flight to one host.", least=1)
     robots: bool = _setting(True, ValueKind.SWITCH, Change.FIXED, "Obey robots.txt.")
+    extract: tuple[str, ...] = _setting(
+        (),
+        ValueKind.EXTRACTS,
+        Change.FIXED,
+        "A field of each page: text, or an attribute, of what a selector matches; NAME[]= for all.",
+    )
     user_agent: str = _setting(
         USER_AGENT, ValueKind.TEXT, Change.FIXED, "Sent with each request; its product token is matched in robots.txt."
     )
@@ -157,6 +164,10 @@ class Config:
     def __post_init__(self) -> None:
         for setting in SETTINGS.values():
             object.__setattr__(self, setting.key, read_value(setting, getattr(self, setting.key)))
+        try:
+            check_names(self.extract)
+        except ValueError as error:
+            raise ConfigError(f"extract: {error}") from error
 
     @classmethod
     def from_values(cls, values: Mapping[str, object]) -> Self:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import Enum, StrEnum
 from typing import Any, assert_never
 
+from crawlkit.config_extract import check_extract
 from crawlkit.config_items import (
     ItemCheck,
     check_credential,
@@ -60,6 +61,7 @@ class ValueKind(Enum):
     NETWORKS = "CIDR"
     HEADERS = "NAME: VALUE"
     CREDENTIALS = "HOST=env:NAME|file:PATH"
+    EXTRACTS = "NAME=CSS[@ATTR]"
     PROXY = "URL"
     SECRET = "env:NAME|file:PATH"
 
@@ -112,6 +114,7 @@ _ITEM_CHECKS: Mapping[ValueKind, ItemCheck] = {
     ValueKind.NETWORKS: check_network,
     ValueKind.HEADERS: check_header,
     ValueKind.CREDENTIALS: check_credential,
+    ValueKind.EXTRACTS: check_extract,
 }
 _TEXT_CHECKS: Mapping[ValueKind, ItemCheck] = {ValueKind.PROXY: check_proxy, ValueKind.SECRET: check_secret_place}
 _CHECKS: Mapping[ValueKind, ItemCheck] = {**_ITEM_CHECKS, **_TEXT_CHECKS}
@@ -166,7 +169,10 @@ def format_value(kind: ValueKind, value: Any) -> str:
             return _format_size(value)
         case ValueKind.SWITCH:
             return "true" if value else "false"
-        case ValueKind.PATTERNS | ValueKind.RESOLVES | ValueKind.NETWORKS | ValueKind.HEADERS | ValueKind.CREDENTIALS:
+        case (
+            ValueKind.PATTERNS | ValueKind.RESOLVES | ValueKind.NETWORKS | ValueKind.HEADERS | ValueKind.CREDENTIALS
+            | ValueKind.EXTRACTS
+        ):  # fmt: skip
             return "\n".join(value)
         case ValueKind.COUNT | ValueKind.TEXT | ValueKind.CONTACT | ValueKind.SCOPE | ValueKind.PROXY | ValueKind.SECRET:
             return str(value)

@@ -5,7 +5,7 @@ exhaustively.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -146,6 +146,10 @@ class FetchFailure:
     message: str
 
 
+FieldValue = str | None | tuple[str, ...]
+"""A field that was picked from a page: one text, None where nothing matches, or a list."""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What one answer says, body dropped. All URLs in normal form.
@@ -156,7 +160,7 @@ class Facts:
     `directives` are the robots directives in force (lower case, sorted). `sketch` are hashes of the visible text's shingles
     (`policy.novelty`), None for what is not HTML. `headings` are the numbers of h1 to h6, none for what is not HTML;
     `alternates` pairs of language and URL; `words` and `text_digest` those of the main text (`policy.page_text`). `language` is
-    a tag as RFC 5646 spells it; `etag` and `last_modified` are as sent.
+    a tag as RFC 5646 spells it; `etag` and `last_modified` are as sent. `fields` are those that `extract` asks for.
     """
 
     status: int
@@ -182,6 +186,7 @@ class Facts:
     last_modified: str | None = None
     words: int | None = None
     text_digest: str | None = None
+    fields: Mapping[str, FieldValue] = field(default_factory=dict)
 
 
 class SitemapForm(StrEnum):
@@ -305,3 +310,4 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_de
     last_modified: str | None = None
     words: int | None = None
     text_digest: str | None = None
+    fields: dict[str, FieldValue] = {}

@@ -304,6 +304,7 @@ def test_the_hash_changes_with_what_decides_the_report_and_with_nothing_else(key
         ValueKind.NETWORKS: ("10.0.0.0/8",),
         ValueKind.HEADERS: ("X: 1",),
         ValueKind.CREDENTIALS: ("a.example=env:A",),
+        ValueKind.EXTRACTS: ("a=h1",),
         ValueKind.PROXY: "http://proxy.test:3128",
         ValueKind.SECRET: "env:A",
     }

@@ -4,10 +4,12 @@ import asyncio
 
 from crawlkit.clock import Clock
 from crawlkit.config import Config
+from crawlkit.config_extract import parse_extract
 from crawlkit.model import Facts, Fetched, Job, PageJob, Response
 from crawlkit.net.fetch import ExtraHeaders, Fetcher
 from crawlkit.net.transport import Transport
 from crawlkit.policy.facts import read_answer
+from crawlkit.policy.wanted import Wanted
 
 ROBOTS_BODY_BYTES = 1024 * 1024
 """Cap on a robots.txt, above the 500 KiB that are parsed at least (RFC 9309 section 2.5), whatever pages are capped at."""
@@ -21,8 +23,8 @@ class Worker:
 
     def __init__(self, transport: Transport, config: Config, clock: Clock, extra: ExtraHeaders) -> None:
         self._clock = clock
-        self._token = config.product_token()
-        self._most_links = config.max_links
+        rules = tuple(map(parse_extract, config.extract))
+        self._wanted = Wanted(config.product_token().lower(), config.max_links, rules)
         self._pages = _fetcher(transport, config, config.max_body, extra)
         self._robots = _fetcher(transport, config, ROBOTS_BODY_BYTES, extra)
 
@@ -38,8 +40,8 @@ class Worker:
 
     async def _read(self, url: str, response: Response) -> Facts:
         if len(response.body) <= INLINE_BODY_BYTES:
-            return read_answer(url, response, self._token, self._most_links)
-        return await asyncio.to_thread(read_answer, url, response, self._token, self._most_links)
+            return read_answer(url, response, self._wanted)
+        return await asyncio.to_thread(read_answer, url, response, self._wanted)
 
 
 def _fetcher(transport: Transport, config: Config, max_body_bytes: int, extra: ExtraHeaders) -> Fetcher:

@@ -1,7 +1,6 @@
 """Take from an answer all that the crawl keeps of it, so that its body can be dropped."""
 
 import hashlib
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -16,26 +15,34 @@ from crawlkit.policy.metadata import Metadata, first_of_each
 from crawlkit.policy.novelty import sketch_of
 from crawlkit.policy.page_text import weigh
 from crawlkit.policy.urls import resolve_location
+from crawlkit.policy.wanted import NOTHING_MORE, Wanted
 
 _UTF8_BOM = b"\xef\xbb\xbf"
 _NO_PAGE = Page(
-    title=None, base="", links=(), nofollow=(), canonical=None, directives=frozenset(), metadata=Metadata(), texts=None
+    title=None,
+    base="",
+    links=(),
+    nofollow=(),
+    canonical=None,
+    directives=frozenset(),
+    metadata=Metadata(),
+    fields={},
+    texts=None,
 )
 
 
-def read_answer(url: str, response: Response, agent: str = "crawlkit", most_links: int = sys.maxsize) -> Facts:
+def read_answer(url: str, response: Response, wanted: Wanted = NOTHING_MORE) -> Facts:
     """Return what the answer to a request of `url`, a normal form, says. Never raises.
 
     Title, links and meta elements are read of 2xx answers that are HTML by their type, or by their start where there is
     no type; `canonical` may also come from the Link header of any 2xx answer. `content_type` is what was declared, None
     if nothing usable was. `charset` is the encoding that HTML was read in; of all else, the one that was declared.
     `directives` are those of the robots meta elements and of X-Robots-Tag, without those for another robot than
-    `agent`, our product token. Where `nofollow` or `none` is among them, no link admits, nor does `canonical`. Of a page with
-    more than `most_links` links the first ones are kept, and it is marked as truncated. `language` is the page's own, else
-    the one language of Content-Language; `alternates` are the page's, then those of the Link header.
+    our product token. Where `nofollow` or `none` is among them, no link admits, nor does `canonical`. Of a page with
+    more than `wanted.most_links` links the first ones are kept, and it is marked as truncated. `language` is the page's
+    own, else the one language of Content-Language; `alternates` are the page's, then those of the Link header.
     """
     headers = _grouped(response.headers)
-    token = agent.lower()
     declared = read_content_type(headers[b"content-type"])
     success = 200 <= response.status < 300
     page, charset = _NO_PAGE, declared.charset
@@ -43,8 +50,8 @@ def read_answer(url: str, response: Response, agent: str = "crawlkit", most_link
         charset = detect(response.body, declared.charset)
         markup = _as_utf8(response.body, charset)
         refresh = [value.decode("latin-1") for value in headers[b"refresh"]]
-        page = read_page(xhtml_as_html(markup) if kind == XHTML else markup, url, charset, token, refresh, most_links)
-    directives = page.directives.union(*_header_directives(headers[b"x-robots-tag"], token))
+        page = read_page(xhtml_as_html(markup) if kind == XHTML else markup, url, charset, wanted, refresh)
+    directives = page.directives.union(*_header_directives(headers[b"x-robots-tag"], wanted.agent))
     follows = directives.isdisjoint(("nofollow", "none"))
     metadata, texts = page.metadata, page.texts
     words, text_digest = (None, None) if texts is None else weigh(texts.main)
@@ -73,6 +80,7 @@ def read_answer(url: str, response: Response, agent: str = "crawlkit", most_link
         last_modified=_first(headers[b"last-modified"]),
         words=words,
         text_digest=text_digest,
+        fields=page.fields,
     )
 
 

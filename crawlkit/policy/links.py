@@ -10,16 +10,18 @@ formatting elements anew, both as the Standard says. So 20,000 nested `<div>` ta
 
 import itertools
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from crawlkit.model import FieldValue
+from crawlkit.policy.extract import pick_fields
 from crawlkit.policy.metadata import HEADINGS, Metadata, Parts, read_metadata
 from crawlkit.policy.page_text import LANDMARKS, Texts, read_texts
 from crawlkit.policy.urls import Joiner
+from crawlkit.policy.wanted import NOTHING_MORE, Wanted
 
 # The shared declarative refresh steps of the HTML Standard (section 4.2.5.3): a time, then a separator, then the rest;
 # in it an optional `url=`, and perhaps a quote, which ends the reference at the next of its kind.
@@ -76,21 +78,20 @@ class Page:
     canonical: str | None
     directives: frozenset[str]
     metadata: Metadata
+    fields: dict[str, FieldValue]
     texts: Texts | None
     cut: bool = False
 
 
-def read_page(
-    markup: bytes, url: str, charset: str, agent: str, refresh: Sequence[str] = (), most_links: int = sys.maxsize
-) -> Page:
+def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MORE, refresh: Sequence[str] = ()) -> Page:
     """Return what the document at `url` says. Never raises.
 
-    `markup` is UTF-8; `charset` names the encoding it came in, in which the queries of its links are sent. `agent` is
-    our product token in lower case: a meta element of that name counts like one named robots. `refresh` are the values
-    of the Refresh header; the first refresh with a target counts, and the header goes before the page. Time and memory are
-    bounded by `most_links`, the number of links kept, as far as links are what makes the page large.
+    `markup` is UTF-8; `charset` names the encoding it came in, in which the queries of its links are sent. A meta
+    element named like our product token counts like one named robots. `refresh` are the values of the Refresh header;
+    the first refresh with a target counts, and the header goes before the page. Time and memory are bounded by
+    `wanted.most_links`, the number of links kept, as far as links are what makes the page large.
     """
-    end = _end_of_links(markup, most_links * _TAGS_A_LINK)
+    end = _end_of_links(markup, wanted.most_links * _TAGS_A_LINK)
     tree = LexborHTMLParser(markup[:end])
     told = _told(tree)
     base = _base(told["base"], url, charset)
@@ -98,15 +99,16 @@ def read_page(
     metas = [node.attributes for node in told["meta"]]
     targets = filter(None, map(refresh_target, (*refresh, *_refreshes(metas))))
     others = (*_sources(told["frame"], told["iframe"]), next(targets, None))
-    follow, is_more = _links(tree.css("a,area") if told["area"] else tree.tags("a"), others, joiner, most_links)
+    follow, is_more = _links(tree.css("a,area") if told["area"] else tree.tags("a"), others, joiner, wanted.most_links)
     return Page(
         title=_title(told["title"]),
         base=base,
         links=tuple(follow),
         nofollow=tuple([i for i, followed in enumerate(follow.values()) if not followed]),
         canonical=_canonical(told["link"], joiner),
-        directives=_meta_directives(metas, agent),
+        directives=_meta_directives(metas, wanted.agent),
         metadata=read_metadata(tree.root, metas, told, joiner),
+        fields=pick_fields(tree, wanted.rules, base),
         texts=read_texts(tree, told),  # the last: it takes the tree apart
         cut=is_more or end is not None,
     )

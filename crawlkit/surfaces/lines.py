@@ -5,7 +5,7 @@ JSON lines, CSV and the exports all take their columns from here.
 
 import msgspec
 
-from crawlkit.model import SENTENCES, Kind, Reason, Record
+from crawlkit.model import SENTENCES, FieldValue, Kind, Reason, Record
 from crawlkit.policy.metadata import HEADINGS
 
 
@@ -26,7 +26,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     redirect_to: str | None
     canonical: str | None
     duplicate_of: str | None
-    fields: dict[str, str]
+    fields: dict[str, FieldValue]
     reason: Reason | None
     detail: str | None
     description: str | None
@@ -68,7 +68,7 @@ def as_line(record: Record) -> Line:
         redirect_to=record.redirect_to,
         canonical=record.canonical,
         duplicate_of=None,
-        fields={},
+        fields=record.fields,
         reason=reason,
         detail=None if reason is None else SENTENCES[reason],
         description=record.description,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from crawlkit.config_extract import parse_extract
 from crawlkit.errors import UsageError
 from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
 from crawlkit.surfaces.health.views import View
@@ -59,7 +60,7 @@ def report_command(
         if view is not None:
             _show(view, crawl, options.format, output)
         else:
-            _report(crawl, options if fields is None else _selecting(options, fields), output)
+            _report(crawl, options if fields is None else _selecting(crawl, options, fields), output)
 
 
 def _chosen(views: list[View], rest: list[str]) -> View | None:
@@ -72,10 +73,10 @@ def _chosen(views: list[View], rest: list[str]) -> View | None:
     return views[0]
 
 
-def _selecting(options: ReportOptions, fields: str) -> ReportOptions:
+def _selecting(crawl: CrawlReader, options: ReportOptions, fields: str) -> ReportOptions:
     if options.format is ReportFormat.TEXT:
         raise UsageError("--fields: text has no fields; add --format jsonl or --format csv")
-    return replace(options, selection=Selection(read_fields(fields, ())))
+    return replace(options, selection=Selection(read_fields(fields, _extracted(crawl))))
 
 
 def _report(crawl: CrawlReader, options: ReportOptions, output: Path | None) -> None:
@@ -92,3 +93,7 @@ def _show(view: View, crawl: CrawlReader, format_: ReportFormat, output: Path | 
         return
     with standard_output() as out:
         write_view(view, crawl, format_, out)
+
+
+def _extracted(crawl: CrawlReader) -> list[str]:
+    return [parse_extract(item).name for item in crawl.config().extract]

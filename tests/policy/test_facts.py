@@ -11,6 +11,7 @@ from crawlkit.policy.disposition import REDIRECTS
 from crawlkit.policy.facts import read_answer
 from crawlkit.policy.novelty import BREAK, sketch_of
 from crawlkit.policy.urls import normalise
+from crawlkit.policy.wanted import Wanted
 from tests.shared_cases import bugs
 
 URL = "http://h.example/dir/page"
@@ -161,7 +162,7 @@ def test_directives_are_joined_and_sorted_and_kept_of_any_answer() -> None:
 
 def test_our_product_token_is_the_one_given() -> None:
     response = Response(200, (HTML, (b"x-robots-tag", b"mybot: noindex")), b"<meta name=MyBot content=noarchive>")
-    assert read_answer(URL, response, "MyBot").directives == ("noarchive", "noindex")
+    assert read_answer(URL, response, Wanted("mybot")).directives == ("noarchive", "noindex")
     assert read_answer(URL, response).directives == ()
 
 
@@ -244,6 +245,6 @@ def test_no_answer_raises(status: int, headers: list[tuple[bytes, bytes]], body:
 
 def test_a_page_with_more_links_than_are_kept_is_truncated() -> None:
     response = Response(200, (HTML,), b"<a href=/1>x</a><a href=/2>x</a>")
-    assert read_answer(URL, response, "crawlkit", 2).truncated is False
-    facts = read_answer(URL, response, "crawlkit", 1)
+    assert read_answer(URL, response, Wanted(most_links=2)).truncated is False
+    facts = read_answer(URL, response, Wanted(most_links=1))
     assert (facts.links, facts.truncated) == (("http://h.example/1",), True)

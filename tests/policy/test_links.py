@@ -11,13 +11,14 @@ from crawlkit.policy.charset import decode, detect
 from crawlkit.policy.content_type import read_content_type
 from crawlkit.policy.links import Page, read_page, refresh_target, robots_directives, xhtml_as_html
 from crawlkit.policy.urls import normalise
+from crawlkit.policy.wanted import Wanted
 from tests.shared_cases import bugs, suite
 
 URL = "http://h.example/dir/page"
 
 
 def read(markup: str, url: str = URL, charset: str = "utf-8", refresh: tuple[str, ...] = ()) -> Page:
-    return read_page(markup.encode(), url, charset, "crawlkit", refresh)
+    return read_page(markup.encode(), url, charset, refresh=refresh)
 
 
 def _page(given_input: Any) -> Page:
@@ -29,7 +30,7 @@ def _page(given_input: Any) -> Page:
     charset = read_content_type([given_input.get("content_type", "text/html").encode()]).charset
     body = base64.b64decode(encoded) if encoded else text.encode()
     charset = detect(body, charset) if encoded or charset else "utf-8"
-    return read_page(decode(body, charset).encode(), url, charset, "crawlkit")
+    return read_page(decode(body, charset).encode(), url, charset)
 
 
 @pytest.mark.parametrize("case", suite("html_links_scrapy"))
@@ -213,7 +214,7 @@ def test_meta_directives_are_those_for_robots_and_for_us() -> None:
 
 def test_an_empty_xhtml_script_swallows_no_links() -> None:
     markup = b"<html><head><script src='a/>b'/><title/><style type=x /></head><a href='/x'/><iframe src='/y'/><br/></html>"
-    page = read_page(xhtml_as_html(markup), URL, "utf-8", "crawlkit")
+    page = read_page(xhtml_as_html(markup), URL, "utf-8")
     assert page.links == ("http://h.example/x", "http://h.example/y")
 
 
@@ -230,7 +231,7 @@ MARKUP = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=40).ma
 
 @given(st.binary() | MARKUP.map(lambda text: text.encode("utf-8", "surrogatepass")), st.sampled_from(["utf-8", "gbk"]))
 def test_no_markup_raises_and_what_it_gives_is_in_normal_form(markup: bytes, charset: str) -> None:
-    page = read_page(markup, URL, charset, "crawlkit")
+    page = read_page(markup, URL, charset)
     assert all(normalise(link) == link for link in page.links)
     assert len(set(page.links)) == len(page.links)
     assert all(0 <= i < len(page.links) for i in page.nofollow)
@@ -244,7 +245,7 @@ def test_no_content_makes_refresh_or_directives_raise(content: str) -> None:
 
 
 def capped(markup: bytes, most: int) -> Page:
-    return read_page(markup, URL, "utf-8", "crawlkit", (), most)
+    return read_page(markup, URL, "utf-8", Wanted(most_links=most))
 
 
 FIVE = b"<title>T</title>" + b"".join(b"<a href=/%d>x</a>" % n for n in range(4)) + b"<iframe src=/4></iframe>"
@@ -281,10 +282,11 @@ def test_elements_that_are_no_links_do_not_count() -> None:
 MILLION = """
 import resource
 from crawlkit.policy.links import read_page
+from crawlkit.policy.wanted import Wanted
 markup = b"".join(b"<a href=/%x>" % n for n in range(1_000_000))
-read_page(markup[:10_000], "http://a.example/", "utf-8", "crawlkit")
+read_page(markup[:10_000], "http://a.example/", "utf-8")
 before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-page = read_page(markup, "http://a.example/", "utf-8", "crawlkit", (), 10_000)
+page = read_page(markup, "http://a.example/", "utf-8", Wanted(most_links=10_000))
 assert page.cut and len(page.links) == 10_000
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib)
 """

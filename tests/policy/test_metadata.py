@@ -7,7 +7,7 @@ URL = "http://h.example/dir/page"
 
 
 def read(markup: str) -> Metadata:
-    return read_page(markup.encode(), URL, "utf-8", "crawlkit").metadata
+    return read_page(markup.encode(), URL, "utf-8").metadata
 
 
 @pytest.mark.parametrize(

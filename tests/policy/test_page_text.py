@@ -12,7 +12,7 @@ from crawlkit.policy.page_text import weigh
 
 
 def main_of(markup: str) -> str:
-    texts = read_page(markup.encode(), "http://h.example/", "utf-8", "crawlkit").texts
+    texts = read_page(markup.encode(), "http://h.example/", "utf-8").texts
     assert texts is not None
     return " ".join(texts.main.replace(BREAK, " ").split())
 

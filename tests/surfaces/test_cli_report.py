@@ -11,7 +11,7 @@ import pytest
 
 from crawlkit.config import SETTINGS
 from crawlkit.testing.server import SiteServer
-from crawlkit.testing.site import Site, page, redirect, robots, status
+from crawlkit.testing.site import Reply, Site, page, redirect, robots, status
 from tests.surfaces.conftest import Cli
 
 FAST = ("--delay", "0", "--host-concurrency", "8", "--retries", "0")
@@ -200,3 +200,28 @@ def test_fields_that_cannot_be_are_status_2_in_one_line(cli: Cli, server: SiteSe
     assert (result.status, result.out) == (2, "")
     assert told in result.err
     assert len(result.err.splitlines()) == 1
+
+
+def test_extracted_fields_are_in_the_record_and_can_be_chosen(cli: Cli) -> None:
+    html = (("Content-Type", "text/html"),)
+    shop = {"/": Reply(200, html, b"<h1>A  <i>b</i></h1><a href=/2>2</a><p class=p>7"), "/2": Reply(200, html, b"<p>")}
+    with SiteServer(Site(shop)) as server:
+        options = ("--extract", "head=h1", "--extract", "prices[]=p.p", "--extract", "next=a@href")
+        assert cli("run", f"{server.url}/", "-d", "y.crawl", *FAST, *options, "-q").status == 0
+    shown = cli("report", "y.crawl", "--format", "jsonl", "--fields", "fields").out.splitlines()
+    assert [json.loads(line)["fields"] for line in shown] == [
+        {"head": "A b", "prices": ["7"], "next": f"{server.url}/2"},
+        {"head": None, "prices": [], "next": None},
+    ]
+    assert cli("report", "y.crawl", "--format", "csv", "--fields", "fields.head").out == 'fields.head\nA b\n""\n'
+    wrong = cli("report", "y.crawl", "--format", "csv", "--fields", "fields.heda")
+    assert (wrong.status, "fields.head" in wrong.err) == (2, True)
+    changed = cli("resume", "y.crawl", "--set", "extract=head=h2")
+    assert (changed.status, "frozen" in changed.err) == (2, True)
+
+
+@pytest.mark.parametrize("selector", ["h1 >", "a::text"])
+def test_a_bad_selector_is_status_2_and_leaves_nothing(cli: Cli, selector: str, tmp_path: Path) -> None:
+    result = cli("run", "http://a.test/", "-d", "z.crawl", "--extract", f"x={selector}")
+    assert (result.status, len(result.err.splitlines()), selector in result.err) == (2, 1, True)
+    assert not (tmp_path / "z.crawl").exists()

@@ -161,6 +161,7 @@ def test_each_setting_has_its_option() -> None:
         ValueKind.NETWORKS: "10.0.0.0/8",
         ValueKind.HEADERS: "X: 1",
         ValueKind.CREDENTIALS: "a.example=env:A",
+        ValueKind.EXTRACTS: "title=h1",
         ValueKind.PROXY: "http://a.example:8080",
         ValueKind.SECRET: "env:A",
     }
