@@ -7,6 +7,7 @@ LOCK         flock decides who owns the crawl; its text (pid) only informs
 db/          LevelDB
 db.torn/     tails of logs that a power cut tore, cut off where the last checkpoint ended (`state.logs`)
 seen.bloom   the Bloom filter's bits
+search.sqlite  the index of `crawlkit search`: a cache of one batch
 """
 
 CRAWL = "CRAWL"
@@ -16,4 +17,5 @@ LOCK = "LOCK"
 DATABASE = "db"
 TORN = "db.torn"
 BLOOM = "seen.bloom"
-OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, TORN, BLOOM})
+SEARCH = "search.sqlite"
+OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, TORN, BLOOM, SEARCH})

@@ -12,6 +12,7 @@ In the order an invocation meets them:
 6. `exports`: records in the formats of other programs.
 7. `health`: views on what the owner of a site would mend.
 8. `diff`: two crawls compared.
+9. `search`: pages found by their words.
 
 Nothing below imports from here. Data goes to standard output, all else to standard error.
 """

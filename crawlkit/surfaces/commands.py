@@ -38,6 +38,9 @@ PLACES: Mapping[str, Place] = MappingProxyType(
             "diff_command",
             "Say what differs in B from A, each a crawl directory or a report of one with --format jsonl.",
         ),
+        "search": Place(
+            "search_command", "search_command", "Show the pages of the crawl in DIR that have all of WORDS, the best first."
+        ),
         "status": Place(
             "status_command",
             "status_command",

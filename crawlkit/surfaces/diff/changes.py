@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 
 from crawlkit.surfaces.diff.sides import COMPARED, Known
+from crawlkit.surfaces.terminal import printable
 
 Values = dict[str, str | int | None]
 
@@ -89,4 +90,4 @@ def _difference(name: str, before: str | int | None, after: str | int | None) ->
 
 
 def _shown(value: str | int | None) -> str:
-    return "none" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
+    return "none" if value is None else f'"{printable(value)}"' if isinstance(value, str) else str(value)

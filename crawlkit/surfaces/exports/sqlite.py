@@ -12,31 +12,24 @@ there: SQLite sorts them outside of memory, in its temporary directory.
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import msgspec
 
-from crawlkit.errors import StorageError
 from crawlkit.model import Record
 from crawlkit.surfaces.exports.columns import Column, ColumnType, as_json, columns_of
 from crawlkit.surfaces.exports.edges import edges_of
 from crawlkit.surfaces.exports.job import ExportJob
 from crawlkit.surfaces.lines import as_line
+from crawlkit.surfaces.search.full_text import UNSAFE_AND_FAST, WEIGHTS, full_text_index
+from crawlkit.surfaces.sqlite_errors import sqlite_errors
 
 LINKS = "links"
-WORDS = ("title", "description", "text")
-"""The columns that the full-text index has, as far as records have them."""
 
 _ROWS_AT_ONCE = 500
 _TYPES = {ColumnType.INTEGER: "INTEGER", ColumnType.TRUTH: "INTEGER", ColumnType.REAL: "REAL"}
 _INDEXED = ("kind", "status", "title", "digest", "redirect_to", "canonical")
 
-_UNSAFE_AND_FAST = """
-    PRAGMA journal_mode = OFF;
-    PRAGMA synchronous = OFF;
-    PRAGMA locking_mode = EXCLUSIVE;
-    PRAGMA cache_size = -32768;
-"""
 _LINKS_TABLE = """
     CREATE TABLE links (
         source INTEGER NOT NULL REFERENCES records (id),
@@ -57,41 +50,21 @@ _LINKS_INDEXES = """
 def write_sqlite(job: ExportJob) -> int:
     """Write the database and return how many records it has."""
     columns = tuple(column for column in columns_of() if column.name != LINKS)
-    with storage_errors(job.out.name), closing(sqlite3.connect(job.out.name, isolation_level=None)) as database:
-        database.executescript(_UNSAFE_AND_FAST + records_table(columns) + _LINKS_TABLE)
+    words = [column.name for column in columns if column.name in WEIGHTS]
+    with sqlite_errors(f"cannot write {job.path}"), closing(sqlite3.connect(job.out.name, isolation_level=None)) as database:
+        database.executescript(UNSAFE_AND_FAST + records_table(columns) + _LINKS_TABLE)
         database.execute("BEGIN")
         count = _fill(database, job.records(), columns)
         database.executemany("INSERT INTO meta VALUES (?, ?)", _meta(job))
         database.execute("COMMIT")
-        database.executescript(_indexes(columns) + _LINKS_INDEXES + full_text_index(columns))
+        database.executescript(_indexes(columns) + _LINKS_INDEXES + full_text_index(words))
     return count
-
-
-@contextmanager
-def storage_errors(path: str) -> Iterator[None]:
-    """Turn what SQLite says of a full or broken disk into StorageError."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise StorageError(f"cannot write {path}: {error}") from error
 
 
 def records_table(columns: Sequence[Column]) -> str:
     """Return the SQL that makes the table of records."""
     defined = ", ".join(f'"{column.name}" {_TYPES.get(column.type, "TEXT")}' for column in columns)
     return f"CREATE TABLE records (id INTEGER PRIMARY KEY, {defined});\n"
-
-
-def full_text_index(columns: Sequence[Column]) -> str:
-    """Return the SQL that makes the full-text index of the records that are there; words match whatever case and accents."""
-    names = {column.name for column in columns}
-    words = ", ".join(name for name in WORDS if name in names)
-    return f"""
-        CREATE VIRTUAL TABLE records_fts USING fts5(
-            {words}, content = 'records', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
-        );
-        INSERT INTO records_fts (records_fts) VALUES ('rebuild');
-    """
 
 
 def values_of(line: msgspec.Struct, columns: Sequence[Column]) -> Iterator[object]:

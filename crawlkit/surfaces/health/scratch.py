@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from crawlkit.errors import StorageError
+from crawlkit.surfaces.sqlite_errors import sqlite_errors
 
 _CACHE_KIB = 16 * 1024
 
@@ -12,9 +12,9 @@ _CACHE_KIB = 16 * 1024
 @contextmanager
 def scratch_database(tables: str) -> Iterator[sqlite3.Connection]:
     """Give an empty database with `tables` (SQL), where TMPDIR says, else in /var/tmp; StorageError if that is full."""
-    try:
-        with closing(sqlite3.connect("", isolation_level=None)) as database:  # no name: private and on disk
-            database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA cache_size = -{_CACHE_KIB}; {tables} BEGIN;")
-            yield database
-    except sqlite3.OperationalError as error:
-        raise StorageError(f"cannot sort in the temporary directory: {error}; another can be named by TMPDIR") from error
+    with (
+        sqlite_errors("cannot sort in the temporary directory (TMPDIR can name another)"),
+        closing(sqlite3.connect("", isolation_level=None)) as database,  # no name: private and on disk
+    ):
+        database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA cache_size = -{_CACHE_KIB}; {tables} BEGIN;")
+        yield database

@@ -8,6 +8,7 @@ import msgspec
 from crawlkit.policy.indexing import is_indexable
 from crawlkit.state.reading import CrawlReader
 from crawlkit.surfaces.health.scratch import scratch_database
+from crawlkit.surfaces.terminal import printable
 
 
 class TitleProblem(StrEnum):
@@ -29,7 +30,7 @@ class Titled(msgspec.Struct, frozen=True, kw_only=True):
         """Return the row for people: one line."""
         if self.title is None:
             return f"{self.problem} {self.url}"
-        return f"{self.problem} {self.url} shares with {self.pages - 1}: {self.title}"
+        return f"{self.problem} {self.url} shares with {self.pages - 1}: {printable(self.title)}"
 
 
 def find_titles(crawl: CrawlReader) -> Iterator[Titled]:
