@@ -159,6 +159,7 @@ class Config:
     proxy_auth: str | None = _setting(
         None, ValueKind.SECRET, Change.FREE, "Where to read the user:password that is sent to the proxy."
     )
+    http2: bool = _setting(False, ValueKind.SWITCH, Change.FREE, "Speak HTTP/2 with https servers that take it.")
     insecure: bool = _setting(False, ValueKind.SWITCH, Change.FIXED, "Do not verify the certificates of servers.")
 
     def __post_init__(self) -> None:

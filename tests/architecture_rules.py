@@ -33,7 +33,7 @@ DEMO = "crawlkit.surfaces.demo"  # serves the built-in site from `testing`: the 
 
 LEVELDB = ("plyvel",)
 NETWORK = (
-    "aiohttp", "h11", "http.client", "http.server", "httpcore", "httptools", "httpx", "httpx_aiohttp", "requests",
+    "aiohttp", "h11", "h2", "http.client", "http.server", "httpcore", "httptools", "httpx", "httpx_aiohttp", "requests",
     "socket", "socketserver", "ssl", "urllib.request", "urllib3",
 )  # fmt: skip
 IMPURE = (

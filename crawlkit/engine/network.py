@@ -1,13 +1,15 @@
 """The network as the settings ask for it: whom names lead to, what may be connected to, what proves who a server is."""
 
+import importlib.util
 from collections.abc import Collection, Mapping, Sequence
 
 from crawlkit.config import Config
 from crawlkit.config_items import ALL_NETWORKS, parse_networks
+from crawlkit.errors import ConfigError
 from crawlkit.net.proxy import Proxy
 from crawlkit.net.request import Origin
 from crawlkit.net.resolver import GuardedResolver, is_address_literal, parse_resolves, private_seed_addresses
-from crawlkit.net.transport import Transport, open_transport, unverified_tls
+from crawlkit.net.transport import Transport, open_transport, unverified_tls, verified_tls
 
 UNVERIFIED = "warning: certificates are not verified (insecure): anyone on the way can read and change what is sent"
 """What is said wherever `insecure` is in force."""
@@ -22,8 +24,23 @@ def open_network(
     is what the proxy is told, if there is one.
     """
     resolver = GuardedResolver(parse_resolves(config.resolve), private, parse_networks(config.allow_private))
-    tls = unverified_tls() if config.insecure else None
-    return open_transport(resolver, connections=connections, tls=tls, proxy=_proxy_of(config, proxy_proof))
+    tls = unverified_tls() if config.insecure else verified_tls()
+    ours = open_transport(resolver, connections=connections, tls=tls, proxy=_proxy_of(config, proxy_proof))
+    if not config.http2:
+        return ours
+    from crawlkit.net.http2 import Http2Transport  # noqa: PLC0415  (its packages are an extra)
+
+    return Http2Transport(ours, resolver, tls, connections=connections)
+
+
+def check_network(config: Config) -> None:
+    """Raise ConfigError for settings that there is no network for."""
+    if not config.http2:
+        return
+    if config.proxy is not None:
+        raise ConfigError("http2: not through a proxy; leave out one of http2 and proxy")
+    if importlib.util.find_spec("h2") is None:
+        raise ConfigError("http2: the package h2 is not installed; install it with pip install 'crawlkit[http2]'")
 
 
 def _proxy_of(config: Config, proof: bytes | None) -> Proxy | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from crawlkit.clock import SystemClock
 from crawlkit.config import Config
 from crawlkit.engine.credentials import carried_by
-from crawlkit.engine.network import open_network, seeds_private_addresses
+from crawlkit.engine.network import check_network, open_network, seeds_private_addresses
 from crawlkit.engine.robots import next_hop
 from crawlkit.engine.worker import Worker
 from crawlkit.model import FetchFailure, Response, RobotsJob
@@ -18,6 +18,7 @@ async def look_up_robots(url: str, config: Config, environ: Mapping[str, str]) -
     Up to five redirects are followed, also to other hosts. The private addresses of `url`'s own host and port are allowed, as
     a seed's are. ConfigError for a secret that is not in `environ` or its file.
     """
+    check_network(config)
     carried = carried_by(config, environ)
     own = await seeds_private_addresses([url], config)
     transport = open_network(config, own, connections=1, proxy_proof=carried.proxy_proof)

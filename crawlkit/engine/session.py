@@ -13,7 +13,7 @@ from crawlkit.engine.coordinator import Coordinator, OnPage
 from crawlkit.engine.credentials import Carried, carried_by
 from crawlkit.engine.ending import Ending, exit_status
 from crawlkit.engine.loop import Loop
-from crawlkit.engine.network import UNVERIFIED, open_network, seeds_private_addresses
+from crawlkit.engine.network import UNVERIFIED, check_network, open_network, seeds_private_addresses
 from crawlkit.engine.revival import revive
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import ExitStatus, UsageError
@@ -92,6 +92,7 @@ async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Ho
     """
     urls = read_seeds(seeds)
     scope = Scope.of(urls, config)
+    check_network(config)
     carried = carried_by(config, surroundings.environ)
     check_space(directory, config.min_free_disk)
     with CrawlState.create(directory, config) as state:
@@ -123,6 +124,7 @@ async def go_on(
     with CrawlState.open(directory) as state:
         config = changed_config(state.config(), changes)
         is_idle = state.counters.finished and not changes and not retry
+        check_network(config)
         carried = Carried() if is_idle else carried_by(config, surroundings.environ)
         if not state.counters.finished:
             check_space(directory, config.min_free_disk)

@@ -2,17 +2,20 @@
 
 import asyncio
 import errno
+import resource
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
 import httpx
 
+from crawlkit.errors import TooManyOpenFiles
 from crawlkit.net.request import Origin
 from crawlkit.net.resolver import GuardedResolver
 from crawlkit.net.wire import Connection
 
 NO_FILES: Final = (errno.EMFILE, errno.ENFILE)
+_OTHER_FILES: Final = 32  # that come and go: name look-ups, the state's
 _ATTEMPT_S: Final = 3.0  # for an address while another one is left; a lost SYN is sent again after one second
 Opened = TypeVar("Opened")
 
@@ -90,3 +93,13 @@ def tls_failure(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate: {error.verify_message}"
     return f"TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
+
+
+def out_of_files(more: int) -> TooManyOpenFiles:
+    """Return what to say where a file is missing: `more` connections would be needed than there are."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = limit + more + _OTHER_FILES
+    return TooManyOpenFiles(
+        f"too many open files: this process may have {limit} and the crawl needs about {needed}; "
+        f"raise the limit with `ulimit -n {needed}` or lower `workers`"
+    )

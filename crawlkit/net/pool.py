@@ -1,17 +1,14 @@
 """Connections kept for the next request to the same origin."""
 
 import asyncio
-import resource
 from collections import OrderedDict
 from typing import Final
 
-from crawlkit.errors import TooManyOpenFiles
-from crawlkit.net.connect import NO_FILES, Opener
+from crawlkit.net.connect import NO_FILES, Opener, out_of_files
 from crawlkit.net.request import Origin
 from crawlkit.net.wire import Connection
 
 _IDLE_S: Final = 30.0  # servers keep theirs from 5 to 75 s
-_OTHER_FILES: Final = 32  # that come and go: name look-ups, the state's
 
 
 class Pool:
@@ -65,7 +62,7 @@ class Pool:
                 if error.errno not in NO_FILES:
                     raise
                 if not self._idle:
-                    raise self._out_of_files() from error
+                    raise out_of_files(self._most_busy - len(self._open)) from error
             while self._idle:
                 self._drop_longest_idle()
             await asyncio.sleep(0)  # they are closed by the loop
@@ -112,11 +109,3 @@ class Pool:
                 self._sweeper = loop.call_at(since_s + _IDLE_S, self._sweep)
                 return
             self._drop_longest_idle()
-
-    def _out_of_files(self) -> TooManyOpenFiles:
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        needed = limit - len(self._open) + self._most_busy + _OTHER_FILES
-        return TooManyOpenFiles(
-            f"too many open files: this process may have {limit} and the crawl needs about {needed}; "
-            f"raise the limit with `ulimit -n {needed}` or lower `workers`"
-        )

@@ -46,3 +46,13 @@ class Get(httpx.Request):
     @url.setter
     def url(self, value: httpx.URL) -> None:  # httpx's constructor sets what its URL type made
         self._url = value
+
+
+def origin_of(request: httpx.Request) -> Origin:
+    """Return the origin of any request; raises httpx.UnsupportedProtocol, httpx.InvalidURL."""
+    if isinstance(request, Get):
+        return request.origin
+    url = request.url
+    if url.scheme not in DEFAULT_PORTS:
+        raise httpx.UnsupportedProtocol(f"neither http nor https: {url}")
+    return Origin(url.scheme, url.raw_host.decode(), DEFAULT_PORTS[url.scheme] if url.port is None else url.port)

@@ -15,7 +15,7 @@ import httpx
 from crawlkit.net.connect import Direct
 from crawlkit.net.pool import Pool
 from crawlkit.net.proxy import PROXY_REFUSES, Proxy, ThroughProxy, refusal
-from crawlkit.net.request import DEFAULT_PORTS, Get, Origin
+from crawlkit.net.request import Origin, origin_of
 from crawlkit.net.resolver import GuardedResolver, host_port
 from crawlkit.net.wire import Connection, Forward
 
@@ -65,8 +65,8 @@ class WireTransport(httpx.AsyncBaseTransport):
 
         Raises httpx.TransportError, socket.gaierror, TooManyOpenFiles.
         """
-        message = _message(request)
-        origin = request.origin if isinstance(request, Get) else _origin_of(request.url)
+        message = checked_message(request)
+        origin = origin_of(request)
         connection = self._pool.take(origin)
         if connection is not None:
             try:
@@ -80,7 +80,7 @@ class WireTransport(httpx.AsyncBaseTransport):
                 connection.abort()
         return await self._ask(origin, await self._pool.connect(origin), request, message)
 
-    async def _ask(self, origin: Origin, connection: Connection, request: httpx.Request, message: "_Message") -> httpx.Response:
+    async def _ask(self, origin: Origin, connection: Connection, request: httpx.Request, message: "Message") -> httpx.Response:
         try:
             await connection.ask(message.to(connection.forward))
             if connection.forward is not None and connection.status == PROXY_REFUSES:
@@ -96,31 +96,27 @@ class WireTransport(httpx.AsyncBaseTransport):
         await self._pool.aclose()
 
 
-def _origin_of(url: httpx.URL) -> Origin:
-    if url.scheme not in DEFAULT_PORTS:
-        raise httpx.UnsupportedProtocol(f"neither http nor https: {url}")
-    return Origin(url.scheme, url.raw_host.decode(), DEFAULT_PORTS[url.scheme] if url.port is None else url.port)
-
-
-class _Message(NamedTuple):
+class Message(NamedTuple):
     """A request before it is known who will read it: its target, and its header lines."""
 
     target: bytes
     fields: bytes
 
     def to(self, forward: Forward | None) -> bytes:
+        """Return its bytes, for the origin or for the proxy that is to pass it on."""
         if forward is None:
             return b"GET %b HTTP/1.1\r\n%b\r\n" % self
         return b"GET %b%b HTTP/1.1\r\n%b%b\r\n" % (forward.prefix, self.target, forward.fields, self.fields)
 
 
-def _message(request: httpx.Request) -> _Message:
+def checked_message(request: httpx.Request) -> Message:
+    """Return what is sent of a request; httpx.LocalProtocolError if that would be another one on the wire."""
     target: bytes = request.extensions.get("target") or request.url.raw_path
     headers = request.headers.raw
     fields = b"".join([b"%b: %b\r\n" % header for header in headers])
     if request.method != "GET" or b" " in target or b"\n" in target or fields.count(b"\n") != len(headers):
         raise httpx.LocalProtocolError(f"not a GET that HTTP/1.1 can carry: {request.method} {target!r}")
-    return _Message(target, fields)
+    return Message(target, fields)
 
 
 def unverified_tls() -> ssl.SSLContext:
@@ -128,15 +124,19 @@ def unverified_tls() -> ssl.SSLContext:
     return httpx.create_ssl_context(verify=False)
 
 
+def verified_tls() -> ssl.SSLContext:
+    """Return what takes certificates that verify against certifi's roots, or those `SSL_CERT_FILE` or `SSL_CERT_DIR` name."""
+    return httpx.create_ssl_context()
+
+
 def open_transport(
     resolver: GuardedResolver, *, connections: int, tls: ssl.SSLContext | None = None, proxy: Proxy | None = None
 ) -> WireTransport:
     """Open the transport of a crawl, in a running loop; `aclose` it. It owns `resolver` from now on.
 
-    `connections` is the most that will be in use at once. Certificates are verified against `tls`, by default certifi's
-    roots, or those that `SSL_CERT_FILE` or `SSL_CERT_DIR` name.
+    `connections` is the most that will be in use at once. Without `tls` it is that of `verified_tls`.
     """
-    context = tls or httpx.create_ssl_context()
+    context = tls or verified_tls()
     context.set_alpn_protocols(["http/1.1"])
     opener = Direct(resolver, context) if proxy is None else ThroughProxy(proxy, resolver, context)
     return WireTransport(Pool(opener, most_busy=connections))

@@ -34,6 +34,7 @@ _SETTINGS = (
     "auth",
     "proxy",
     "proxy_auth",
+    "http2",
     "insecure",
 )
 """The settings that decide how robots.txt is asked for and what follows from it."""
