@@ -4,6 +4,7 @@ All keys are a prefix byte and fields of fixed width, big-endian, so that byte o
 only records end in something of free length, the URL itself. `state/__init__.py` lists every prefix with its value.
 """
 
+import math
 import struct
 from hashlib import blake2b
 
@@ -65,8 +66,11 @@ def queued_tail(priority: int, sequence: int) -> bytes:
 
 
 def timed_tail(due_s: float, sequence: int) -> bytes:
-    """Return what orders a retry in the timed range: when it is due (milliseconds), then sequence."""
-    return _TAIL_TIMED.pack(max(0, int(due_s * 1000)), sequence)
+    """Return what orders a retry in the timed range: when it is due (milliseconds, rounded up: never early), then sequence."""
+    due_ms = max(0, math.ceil(due_s * 1000))
+    if due_ms / 1000 < due_s:  # the product was rounded down to a whole number
+        due_ms += 1
+    return _TAIL_TIMED.pack(due_ms, sequence)
 
 
 def queue_key(host: bytes, tail: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Keys: the order of their bytes is the order wanted, ranges hold what they should, and the format is what is documented."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawlkit.state import keys
@@ -53,9 +53,11 @@ def test_a_queued_key_tells_its_priority_and_sequence(host: bytes, depth: int, s
 
 
 @given(DUE_S, SEQUENCES)
-def test_a_timed_key_tells_its_due_time_to_the_millisecond_and_its_sequence(due_s: float, sequence: int) -> None:
+@example(due_s=1.0000000000000002, sequence=1)
+@example(due_s=1_764_538_000.1230001, sequence=1)
+def test_a_timed_key_tells_its_due_time_to_the_millisecond_never_early_and_its_sequence(due_s: float, sequence: int) -> None:
     tail = keys.timed_tail(due_s, sequence)
-    assert abs(due_s - keys.due_of(keys.timed_key(tail))) <= 0.001 + due_s * 1e-12  # the latter: a float's own grain
+    assert due_s <= keys.due_of(keys.timed_key(tail)) <= due_s + 0.001 + due_s * 1e-12  # the latter: a float's own grain
     assert keys.sequence_of(tail) == sequence
 
 
