@@ -50,8 +50,8 @@ class Admission:
         if refusal is not None:
             self._state.counters.refuse(refusal)
             return True
-        host = self._state.hosts.get(host_of(url))
-        entry = self._state.seen.find(url, host.id)
+        name = host_of(url)
+        entry = self._state.seen.find(url, self._state.hosts.id_of(name))  # of a known URL the host need not be loaded
         if entry is not None:
             self._lower(edge, entry)
         elif via is not None and (refusal := self._traps.judge(url)) is not None:
@@ -61,6 +61,7 @@ class Admission:
         elif via is not None and not self._budget.pay(url):
             return False
         else:
+            host = self._state.hosts.get(name)
             self._state.frontier.add(url, host, depth, hops, via)
             self._on_work(host)
         return True

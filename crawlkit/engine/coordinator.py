@@ -133,6 +133,7 @@ class Coordinator:
     def admit_seeds(self, urls: Iterable[str]) -> None:
         """Meet seeds: distance 0, exempt from include and exclude."""
         for url in urls:
+            self.state.hosts.trim()
             self._admission.meet(Edge(url, 0, 0), None)
 
     def look_again(self) -> None:
@@ -176,9 +177,8 @@ class Coordinator:
             standing = self._robots.standing(origin_of(row.url), host.record.name, now)
             if isinstance(standing, RobotsJob):
                 return standing if self._may_hop(host, standing, now) else None
-            if self._note_crawl_delay(host, standing) and (at := self._schedule.next_start(host, now)) > now:
-                self._schedule.put(host, at)  # another origin of the host asked for less
-                return None
+            if self._note_crawl_delay(host, standing) and self._schedule.next_start(host, now) > now:
+                return None  # another origin of the host asked for less
             refused = standing.refusal(row.url)
             if refused is not None:
                 self._end_unasked(host, row, refused)
@@ -210,7 +210,7 @@ class Coordinator:
             return False
         at = self._schedule.next_start(target, now)
         if at > now:
-            self._schedule.put(host, at)
+            self._schedule.defer(host, at)
         return at <= now
 
     def _start(self, host: Host, job: Job, now: float) -> None:

@@ -1,12 +1,17 @@
-"""Which host is asked next: the hosts in memory that have work, by when they may be asked.
+"""Which host is asked next: the hosts that have work, by when they may be asked.
 
 Politeness by structure: a host is in here at most once, and taking it takes it out, so it cannot be asked twice without its
-next time being worked out in between. All of this is a cache of the store: losing it costs a scan. Hosts beyond its size, and
-at first all of them, are found by walking the host records in a circle.
+next time being worked out in between. All of this is a cache of the store: losing it costs a scan.
+
+There is room for a number of hosts, by their names only. When it is used up the later ones are dropped, and so are all from
+then on that are due after the horizon this leaves. They are found again by walking the host records in a circle, which begins
+when few are left: by then the horizon has come near, or everything that is left is due anyway. No host is passed over for ever,
+as the time of one that waits stays what it is, while the others that are asked get a later one.
 """
 
 import heapq
 import itertools
+import math
 
 from crawlkit.config import Config
 from crawlkit.model import Fetched, FetchFailure
@@ -14,10 +19,10 @@ from crawlkit.policy import politeness
 from crawlkit.policy.health import after, concurrency_of, signal_of, slowed_gap_s
 from crawlkit.state import keys
 from crawlkit.state.crawl import CrawlState
-from crawlkit.state.hosts import Host
+from crawlkit.state.hosts import Host, HostRecord
 
-MOST_HOSTS = 8_192
-HOSTS_A_SCAN = 256
+MOST_HOSTS = 16_384
+HOSTS_A_SCAN = 1_024
 
 
 class Schedule:
@@ -31,35 +36,63 @@ class Schedule:
         self._config = config
         self._not_before_s = not_before_s
         self._most = most_hosts
-        self._waiting: list[tuple[float, int, Host]] = []
-        self._due: list[tuple[int, int, Host]] = []
+        self._waiting: list[tuple[float, int, str]] = []
+        self._due: list[tuple[int, int, str]] = []
+        self._names: set[str] = set()
         self._turns = itertools.count()  # first come, first served among equals
         self._parked: dict[str, list[str]] = {}
+        self._now = 0.0
+        self._horizon_s = math.inf
         self._scan_from: bytes | None = keys.HOST if state.counters.queued else None
         self._left_out = False
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._due)
+        return len(self._names)
 
     # In and out ------------------------------------------------------------------------------------------------------
 
     def offer(self, host: Host, now: float) -> None:
         """Take in a host if it has a row and a free slot; one that finds no room is looked up again later."""
-        if host.scheduled or host.robots_pending or host.waiting <= 0:
+        if host.record.name in self._names or host.robots_pending or host.waiting <= 0:
             return
         if not self.has_slot(host) or self.budget_spent(host):
             return
-        if len(self) >= self._most:
-            self._left_out = True
-            self._scan_from = self._scan_from or keys.HOST
-            return
-        self.put(host, self.next_start(host, now))
-        self._state.frontier.share_window(len(self))
+        self._take_in(host.record.name, self.next_start(host, now))
 
-    def put(self, host: Host, at: float) -> None:
-        """Let `host` be asked from `at` on."""
-        host.scheduled = True
-        heapq.heappush(self._waiting, (at, next(self._turns), host))
+    def _take_in(self, name: str, at: float) -> None:
+        """Let the host `name` be asked from `at` on, if there is room for it."""
+        if at < self._horizon_s:
+            self._put(name, at)
+        else:
+            self._leave_out()
+
+    def _put(self, name: str, at: float) -> None:
+        self._names.add(name)
+        heapq.heappush(self._waiting, (at, next(self._turns), name))
+        if len(self._names) > self._most:
+            self._make_room()
+        self._state.frontier.share_window(len(self._names))
+
+    def _make_room(self) -> None:
+        """Drop the hosts that wait longest: a quarter of all, as this costs a sort."""
+        keep = max(0, max(1, self._most * 3 // 4) - len(self._due))
+        self._waiting.sort()
+        self._horizon_s = self._waiting[keep][0]
+        for _, _, name in self._waiting[keep:]:
+            self._names.discard(name)
+            self._leave_out()
+        del self._waiting[keep:]
+
+    def _leave_out(self) -> None:
+        self._left_out = True
+        self._scan_from = self._scan_from or keys.HOST
+
+    def defer(self, host: Host, at: float) -> None:
+        """Let a host that was just taken out be asked from `at` on, for a reason that its record does not tell.
+
+        So it is kept whenever that is: found again by its record it would be taken for due.
+        """
+        self._put(host.record.name, at)
 
     def take(self, now: float) -> Host | None:
         """Take out the due host that comes first, None if none is due.
@@ -67,18 +100,21 @@ class Schedule:
         A host may have been asked for another's robots.txt since it was put in, or have asked to be left alone: so its time
         is worked out once more.
         """
+        self._now = now
+        hosts = self._state.hosts
         while self._waiting and self._waiting[0][0] <= now:
-            _, turn, host = heapq.heappop(self._waiting)
-            heapq.heappush(self._due, (host.head.first_priority(), turn, host))
+            _, turn, name = heapq.heappop(self._waiting)
+            known = hosts.loaded(name)  # all that are due at once are not loaded at once
+            heapq.heappush(self._due, (0 if known is None else known.head.first_priority(), turn, name))
         while self._due:
-            host = heapq.heappop(self._due)[2]
-            host.scheduled = False
+            host = hosts.get(heapq.heappop(self._due)[2])
+            self._names.discard(host.record.name)
             if not self.has_slot(host):
                 continue  # it is offered again when one is free
             at = self.next_start(host, now)
             if at <= now:
                 return host
-            self.put(host, at)
+            self._take_in(host.record.name, at)
         return None
 
     def next_time(self) -> float | None:
@@ -104,16 +140,19 @@ class Schedule:
     def next_start(self, host: Host, now: float) -> float:
         """Return the earliest time for the next request to `host`; one that is given up is asked nothing, at once."""
         record = host.record
-        if record.health.given_up:
-            return now
-        contact = politeness.Contact(record.last_start_s, record.last_end_s, record.hold_until_s)
-        if contact.last_start_s > now or contact.last_end_s > now:
-            contact = politeness.without_jump(contact, now)
+        if record.last_start_s > now or record.last_end_s > now:
+            contact = politeness.without_jump(_contact(record), now)
             record.last_start_s, record.last_end_s = contact.last_start_s, contact.last_end_s
             record.hold_until_s = contact.hold_until_s
+            self._state.hosts.changed(host)
+        return self._next_start(record, now)
+
+    def _next_start(self, record: HostRecord, now: float) -> float:
+        if record.health.given_up:
+            return now
         gap = slowed_gap_s(politeness.gap_s(self._config.delay, record.crawl_delay_s), record.health)
         floor = 0.0 if self._not_before_s is None else self._not_before_s + gap
-        return politeness.next_start_s(contact, gap, self._config.host_concurrency, floor)
+        return politeness.next_start_s(_contact(record), gap, self._config.host_concurrency, floor)
 
     def note_end(self, host: Host, fetched: Fetched, now: float) -> None:
         """Take in that a request to `host` ended: when, and what that says of its health."""
@@ -134,8 +173,11 @@ class Schedule:
 
     def budget_spent(self, host: Host) -> bool:
         """Whether the limit on a host's pages is reached, by records and claims together."""
+        return self._is_spent(host.record.pages + len(host.claims))
+
+    def _is_spent(self, pages: int) -> bool:
         limit = self._config.max_pages_per_host
-        return limit is not None and host.record.pages + len(host.claims) >= limit
+        return limit is not None and pages >= limit
 
     # Hosts in the store ----------------------------------------------------------------------------------------------
 
@@ -150,20 +192,48 @@ class Schedule:
 
     @property
     def can_scan(self) -> bool:
-        """Whether there may be further hosts in the store, and room for them."""
-        return self._scan_from is not None and len(self) < self._most
+        """Whether there may be further hosts in the store that are due before some in here, or room for them.
+
+        A round that has begun goes on until it has filled this with hosts that are all due.
+        """
+        if self._scan_from is None:
+            return False
+        return self._is_low() or (self._scan_from != keys.HOST and self._horizon_s > self._now)
+
+    def _is_low(self) -> bool:
+        return len(self._names) <= self._most // 4
 
     def scan(self, now: float) -> None:
         """Offer the next hosts of the circle; it ends when a whole round left none out."""
         if self._scan_from is None:
             return
+        self._now = now
+        if self._is_low():
+            self._horizon_s = math.inf
         if self._scan_from == keys.HOST:
             self._left_out = False
         found = self._state.hosts.scan(self._scan_from, HOSTS_A_SCAN)
         for _, record in found:
-            if record.queued > 0:
-                self.offer(self._state.hosts.get(record.name), now)
+            if record.queued <= 0:
+                continue
+            if max(record.last_start_s + record.crawl_delay_s, record.hold_until_s) >= self._horizon_s:
+                self._left_out = True  # this is all that is done for most of 10^6
+            else:
+                self._offer_record(record, now)
         if len(found) == HOSTS_A_SCAN:
             self._scan_from = found[-1][0] + b"\0"
         else:
             self._scan_from = keys.HOST if self._left_out else None
+
+    def _offer_record(self, record: HostRecord, now: float) -> None:
+        """Offer a host by its record, as loading it costs more; but not if a clock that was set back has to be made up for."""
+        hosts = self._state.hosts
+        host = hosts.get(record.name) if max(record.last_start_s, record.last_end_s) > now else hosts.loaded(record.name)
+        if host is not None:
+            self.offer(host, now)
+        elif record.name not in self._names and not self._is_spent(record.pages):
+            self._take_in(record.name, self._next_start(record, now))
+
+
+def _contact(record: HostRecord) -> politeness.Contact:
+    return politeness.Contact(record.last_start_s, record.last_end_s, record.hold_until_s)

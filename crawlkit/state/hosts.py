@@ -45,7 +45,7 @@ class Host:
     the host is being fetched; nothing else is claimed meanwhile.
     """
 
-    __slots__ = ("claims", "dirty", "head", "id", "in_flight", "record", "robots_pending", "scheduled")
+    __slots__ = ("claims", "dirty", "head", "id", "in_flight", "record", "robots_pending")
 
     def __init__(self, record: HostRecord, *, known: bool) -> None:
         self.record = record
@@ -54,7 +54,6 @@ class Host:
         self.head = RangeHead(bucket, bucket + record.cursor if known else None)
         self.claims: dict[str, bytes] = {}
         self.in_flight = 0
-        self.scheduled = False
         self.robots_pending = False
         self.dirty = False
 
@@ -94,6 +93,15 @@ class Hosts:
         self._loaded[name] = host
         return host
 
+    def loaded(self, name: str) -> Host | None:
+        """Return the host `name` if it is in memory."""
+        return self._loaded.get(name)
+
+    def id_of(self, name: str) -> bytes:
+        """Return the id of the host `name`, which is not loaded for it."""
+        host = self._loaded.get(name)
+        return keys.host_id(name) if host is None else host.id
+
     def trim(self, most: int = HOSTS_IN_MEMORY) -> None:
         """Let go of idle hosts beyond `most`. Only between steps: whoever holds a host must not meet a second one like it."""
         for _ in range(len(self._loaded) - most):
@@ -121,7 +129,7 @@ class Hosts:
         """Let go of the host that was loaded longest ago and is idle."""
         for _ in range(len(self._loaded)):
             name, host = self._loaded.popitem(last=False)
-            if host.scheduled or host.in_flight:
+            if host.in_flight:
                 self._loaded[name] = host
                 continue
             if host.dirty:

@@ -8,6 +8,7 @@ tried again, Rebello et al., ATC 2020).
 `write` may run on another thread while the next changes gather; `install` drops it from the overlay once it is on disk.
 """
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -132,37 +133,35 @@ class Store:
     def scan(self, bucket: bytes, start: bytes, limit: int) -> list[tuple[bytes, bytes]]:
         """Return up to `limit` rows of one range from `start` on, in key order, the overlay applied.
 
-        Cost: a sort of the range's staged keys, then what is on disk row by row.
+        Cost: what is on disk row by row, a look at each of the range's staged keys, and a sort of those among the rows.
         """
-        staged, covered = self._overlay_rows(bucket, start)
-        on_disk = self.walk(start, keys.after(bucket))
         rows: list[tuple[bytes, bytes]] = []
-        next_disk = next(on_disk, None)
-        for key, value in staged:
-            while next_disk is not None and next_disk[0] < key and len(rows) < limit:
-                if next_disk[0] not in covered:
-                    rows.append(next_disk)
-                next_disk = next(on_disk, None)
-            if len(rows) >= limit:
-                return rows
-            rows.append((key, value))
-        while next_disk is not None and len(rows) < limit:
-            if next_disk[0] not in covered:
-                rows.append(next_disk)
-            next_disk = next(on_disk, None)
-        return rows
+        stop = keys.after(bucket)
+        while len(rows) < limit:
+            on_disk = list(itertools.islice(self.walk(start, stop), limit - len(rows)))
+            is_last = len(on_disk) < limit - len(rows)
+            after_these = stop if is_last else on_disk[-1][0] + b"\0"
+            rows += self._with_overlay(on_disk, bucket, start, after_these)
+            if is_last:
+                break
+            start = after_these
+        return rows[:limit]
 
-    def _overlay_rows(self, bucket: bytes, start: bytes) -> tuple[list[tuple[bytes, bytes]], set[bytes]]:
-        """Return the range's staged rows from `start` in order, and every key that the overlay answers for."""
-        newest = self._staged
-        covered = {key for key in newest.buckets.get(bucket, ()) if key >= start}
-        merged = {key: newest.changes[key] for key in covered}
-        if self._writing is not None:
-            for key in self._writing.buckets.get(bucket, ()):
-                if key >= start and key not in covered:
-                    covered.add(key)
-                    merged[key] = self._writing.changes[key]
-        return sorted((key, value) for key, value in merged.items() if value is not None), covered
+    def _with_overlay(
+        self, on_disk: list[tuple[bytes, bytes]], bucket: bytes, start: bytes, stop: bytes
+    ) -> list[tuple[bytes, bytes]]:
+        """Return the rows of one range in [start, stop), of which `on_disk` are on disk."""
+        merged: dict[bytes, bytes | None] | None = None
+        for generation in (self._writing, self._staged):  # the newer one counts
+            if generation is None:
+                continue
+            found = [key for key in generation.buckets.get(bucket, ()) if start <= key < stop]
+            if found:
+                merged = dict(on_disk) if merged is None else merged
+                merged.update((key, generation.changes[key]) for key in found)
+        if merged is None:
+            return on_disk
+        return sorted((key, value) for key, value in merged.items() if value is not None)
 
     def walk(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the rows on disk in [start, stop), in key order, as of now; the overlay is not applied."""

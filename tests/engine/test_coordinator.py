@@ -11,7 +11,7 @@ from crawlkit.engine.ending import Ending
 from crawlkit.errors import ConfigError
 from crawlkit.model import Facts, FetchFailure, Kind, OrderReason, PageJob, Reason, Record, Refusal
 from crawlkit.state.layout import BLOOM
-from tests.engine.driver import GONE, NO_CONNECTION, SEED, TIMED_OUT, A, Driver, Web, moved, page
+from tests.engine.driver import GONE, NO_CONNECTION, SEED, TIMED_OUT, A, Driver, Web, file, moved, page
 
 Drive = Callable[..., Driver]
 
@@ -491,6 +491,42 @@ def test_more_hosts_than_fit_into_memory_keep_their_gaps_and_their_work(drive: D
     for host in hosts:
         starts = [at for at, url in crawl.requests if url.startswith(f"{host}/")]
         assert all(after - before >= 1 for before, after in itertools.pairwise(starts))
+
+
+@pytest.mark.parametrize("most_hosts", [1, 4, 16])
+@pytest.mark.parametrize("delay", [0.5, 30.0])
+def test_with_room_for_few_hosts_each_gets_its_turn_however_busy_the_others_are(
+    drive: Drive, most_hosts: int, delay: float
+) -> None:
+    """With the short gap every host is always due, with the long one most of the time is spent waiting."""
+    pages, hosts = 8, [f"http://h{number}.test" for number in range(60)]
+    seeds = [f"{host}/{number}" for host in hosts for number in range(pages)]
+    crawl = drive({}, seeds=seeds, most_hosts=most_hosts, delay=delay, robots=False)
+    asked: list[str] = []
+    for _ in seeds:
+        job = crawl.next_job()
+        asked.append(job.host)
+        crawl.clock.advance(0.1)
+        crawl.settle(job)
+
+    for host in hosts:
+        turns = [-1, *(turn for turn, name in enumerate(asked) if host.endswith(f"/{name}"))]
+        assert len(turns) == pages + 1
+        assert max(after - before for before, after in itertools.pairwise(turns)) <= 2 * len(hosts), host
+
+
+def test_with_room_for_few_hosts_those_with_short_gaps_are_asked_at_their_rate(drive: Drive) -> None:
+    """A host that may be asked each second is, though the room would not do for the hosts that wait for long."""
+    slow = [f"http://slow{number}.test" for number in range(60)]
+    quick = [f"http://quick{number}.test" for number in range(2)]
+    seeds = [f"{host}/{number}" for host in slow for number in range(2)] + [f"{q}/{n}" for q in quick for n in range(200)]
+    web: Web = {f"{host}/robots.txt": file("Crawl-delay: 60") for host in slow}
+    crawl = drive(web, seeds=seeds, most_hosts=16, delay=1.0)
+    while crawl.elapsed_s() < 150:
+        crawl.settle(crawl.next_job())
+
+    for host in quick:
+        assert sum(url.startswith(host) for _, url in crawl.requests) >= 120
 
 
 # The seen-set ---------------------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """Runs of a crawl from their making or opening to their end: what is refused, what is frozen, what a resume does."""
 
 import asyncio
+import gc
 import json
 from collections.abc import Coroutine
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ import pytest
 
 from crawlkit.config import Config
 from crawlkit.engine.ending import Ending
+from crawlkit.engine.loop import Loop
 from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, default_directory, go_on, read_seeds
 from crawlkit.errors import ConfigError, ExitStatus, StateError, StateExists, UsageError
 from crawlkit.model import Kind, Reason, Record
 from crawlkit.state.crawl import CrawlState
+from crawlkit.state.hosts import HOSTS_IN_MEMORY, Host
 from crawlkit.state.layout import CHECKPOINT
 from crawlkit.testing.fakeweb import FakeWeb
 from crawlkit.testing.server import SiteServer
@@ -51,6 +55,20 @@ def records(directory: Path) -> dict[str, Record]:
 
 
 # Beginning ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_list_of_seeds_does_not_hold_all_their_hosts_in_memory(tmp_path: Path) -> None:
+    seeds = [f"http://h{number}.test/" for number in range(HOSTS_IN_MEMORY + 1_000)]
+    held: list[int] = []
+
+    def stop_at_once(loop: Loop) -> nullcontext[None]:
+        loop.stop(Ending.SIGTERM)
+        held.append(sum(isinstance(found, Host) for found in gc.get_objects()))
+        return nullcontext()
+
+    run(begin(seeds, tmp_path / "crawl", settings(), Hooks(around=stop_at_once), Surroundings(transport=FakeWeb(SITE))))
+
+    assert 1_000 < held[0] <= HOSTS_IN_MEMORY + 1
 
 
 def test_a_crawl_ends_with_a_record_of_every_url_in_scope(tmp_path: Path) -> None:
