@@ -35,10 +35,12 @@ LEAST_SLOWED_GAP_S = 0.25
 class Signal(Enum):
     """What one request says of its host."""
 
-    GOOD = auto()  # an answer that is no complaint
+    GOOD = auto()  # an answer below 400
+    REFUSAL = auto()  # another answer: the host is there, but is asked no faster for it
     COMPLAINT = auto()  # 429 or 503
     ERROR = auto()  # another server error
     NO_CONTACT = auto()  # no answer: the connection failed or broke, or time ran out
+    NOTHING = auto()  # it was not asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +59,24 @@ _NO_CONTACT = frozenset(
 
 def signal_of(status: int | None, reason: Reason | None) -> Signal:
     """Return what an answer's status, or the reason that there was none, says of the host."""
+    if reason is Reason.ADDRESS:
+        return Signal.NOTHING
     if status is None:
-        return Signal.NO_CONTACT if reason in _NO_CONTACT else Signal.GOOD
+        return Signal.NO_CONTACT if reason in _NO_CONTACT else Signal.REFUSAL
     if status in (429, 503):
         return Signal.COMPLAINT
-    return Signal.ERROR if 500 <= status < 600 else Signal.GOOD
+    if status < 400:
+        return Signal.GOOD
+    return Signal.ERROR if 500 <= status < 600 else Signal.REFUSAL
 
 
 def after(health: Health, signal: Signal) -> Change:
     """Return what becomes of a host's health with one more signal."""
     match signal:
-        case Signal.GOOD:
-            slowdown = max(1.0, health.slowdown * RECOVERY)
+        case Signal.NOTHING:
+            return Change(health)
+        case Signal.GOOD | Signal.REFUSAL:
+            slowdown = max(1.0, health.slowdown * RECOVERY) if signal is Signal.GOOD else health.slowdown
             return Change(Health(error_share=health.error_share * (1 - ERROR_SHARE_STEP), slowdown=slowdown))
         case Signal.COMPLAINT:
             slowdown = min(MOST_SLOWDOWN, health.slowdown * 2)

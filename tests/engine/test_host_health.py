@@ -69,6 +69,19 @@ def test_a_dead_host_holds_up_no_other(drive: Drive) -> None:
     assert max(at for at, url in crawl.requests if url.startswith(A)) < FIRST_PAUSE_S
 
 
+@pytest.mark.parametrize("error", [Facts(404), Facts(403), Facts(500), FetchFailure(Reason.PROTOCOL, "garbage")])
+def test_fast_error_answers_never_speed_a_host_up(drive: Drive, error: Facts | FetchFailure) -> None:
+    urls = [f"{A}/{n}" for n in range(12)]
+    web = {SEED: page(*urls), **dict.fromkeys(urls, error), f"{A}/0": [Facts(503), error]}
+    crawl = drive(web, robots=False, delay=1, retries=1)
+
+    crawl.drain()
+
+    starts = [at for at, _ in crawl.requests]
+    gaps = [later - at for at, later in itertools.pairwise(starts)][1:]
+    assert min(gaps) >= 2, "one complaint doubles the gap, and no error takes it back"
+
+
 def test_a_host_that_complains_is_asked_slowly_and_recovers(drive: Drive) -> None:
     urls = [f"{A}/{n}" for n in range(60)]
     web = {SEED: page(*urls), **dict.fromkeys(urls, page()), f"{A}/0": [Facts(503), page()], f"{A}/1": [Facts(429), page()]}

@@ -30,13 +30,16 @@ def follow(signals: list[Signal], health: Health | None = None) -> list[Change]:
 
 def test_what_each_answer_says_of_its_host() -> None:
     assert signal_of(200, None) is Signal.GOOD
-    assert signal_of(404, Reason.CLIENT_ERROR) is Signal.GOOD
+    assert signal_of(302, None) is Signal.GOOD
+    assert signal_of(404, Reason.CLIENT_ERROR) is Signal.REFUSAL
+    assert signal_of(999, Reason.OTHER_STATUS) is Signal.REFUSAL
+    assert signal_of(None, Reason.PROTOCOL) is Signal.REFUSAL
     assert signal_of(429, Reason.TOO_MANY_REQUESTS) is Signal.COMPLAINT
     assert signal_of(503, Reason.SERVER_ERROR) is Signal.COMPLAINT
     assert signal_of(500, Reason.SERVER_ERROR) is Signal.ERROR
     assert signal_of(None, Reason.CONNECT) is Signal.NO_CONTACT
     assert signal_of(None, Reason.TIMEOUT) is Signal.NO_CONTACT
-    assert signal_of(None, Reason.ADDRESS) is Signal.GOOD, "our own refusal says nothing of the host"
+    assert signal_of(None, Reason.ADDRESS) is Signal.NOTHING, "our own refusal says nothing of the host"
 
 
 def test_the_breaker_opens_after_consecutive_failures_and_not_before() -> None:
@@ -44,6 +47,10 @@ def test_the_breaker_opens_after_consecutive_failures_and_not_before() -> None:
     assert [change.pause_s for change in changes] == [0.0] * (STRIKES_TO_OPEN - 1) + [FIRST_PAUSE_S]
     broken_off = [*[Signal.NO_CONTACT] * (STRIKES_TO_OPEN - 1), Signal.GOOD] * 3
     assert all(change.pause_s == 0 for change in follow(broken_off))
+    answered = [*[Signal.NO_CONTACT] * (STRIKES_TO_OPEN - 1), Signal.REFUSAL] * 3
+    assert all(change.pause_s == 0 for change in follow(answered)), "who says 404 is there"
+    not_asked = follow([*[Signal.NO_CONTACT] * (STRIKES_TO_OPEN - 1), Signal.NOTHING, Signal.NO_CONTACT])
+    assert not_asked[-1].pause_s == FIRST_PAUSE_S
 
 
 def test_half_open_one_failed_probe_doubles_the_pause_and_the_bound_gives_up() -> None:
@@ -88,7 +95,7 @@ def test_bounds_hold_whatever_a_host_does(signals: list[Signal]) -> None:
         assert 0.0 <= change.health.error_share <= 1.0
 
 
-@given(st.lists(st.sampled_from([Signal.ERROR, Signal.COMPLAINT, Signal.NO_CONTACT]), max_size=50))
+@given(st.lists(st.sampled_from([signal for signal in Signal if signal is not Signal.GOOD]), max_size=50))
 def test_what_is_no_good_answer_never_speeds_a_host_up(signals: list[Signal]) -> None:
     gaps = [slowed_gap_s(1.0, change.health) for change in follow(signals)]
     assert gaps == sorted(gaps)
