@@ -21,7 +21,7 @@ from crawlkit.surfaces.cli import run_cli
 from crawlkit.testing.graph import Features, Graph, make_graph
 from crawlkit.testing.log import Request
 from crawlkit.testing.server import SiteServer
-from crawlkit.testing.site import Site, in_turn, page, status
+from crawlkit.testing.site import Route, Site, in_turn, page, redirect, robots, status
 from tests.processes import command, ended, started, wait_until
 
 pytestmark = pytest.mark.slow
@@ -157,6 +157,33 @@ def test_a_gap_is_kept_across_a_kill(tmp_path: Path) -> None:
         assert len(list(report(crawl))) == 14
         starts = [request.at_s for request in server.log]
     assert min(after - before for before, after in itertools.pairwise(starts)) >= gap_s - 0.001
+
+
+def test_gaps_hold_across_kills_for_robots_txt_and_retries_too(tmp_path: Path, rng: random.Random) -> None:
+    own_s, asked_s = 0.3, 0.6
+    slow = robots(f"User-agent: *\nCrawl-delay: {asked_s}")
+    hosts: dict[str, dict[str, Route]] = {
+        "asks.test": {"/robots.txt": slow},
+        "fails.test": {"/robots.txt": in_turn(status(500), robots("")), "/1": in_turn(status(500), page("1"))},
+        "complains.test": {"/1": in_turn(status(503), page("1")), "/2": in_turn(status(502), page("2"))},
+        "moves.test": {"/": redirect("/1"), "/robots.txt": redirect("/rules"), "/rules": robots("")},
+    }
+    routes = {f"{host}/{n}": page(f"{n}") for host in hosts for n in range(1, 4)}
+    homes = {f"{host}/": page("home", ["/1", "/2", "/3"]) for host in hosts}
+    own = {host + path: route for host, paths in hosts.items() for path, route in paths.items()}
+    crawl = tmp_path / "killed.crawl"
+    with SiteServer(Site({**routes, **homes, **own})) as server:
+        options = ("--delay", f"{own_s}s", "--checkpoint-interval", "20ms", "--resolve", f"*.test=127.0.0.1:{server.port}")
+        arguments = ["run", *(f"http://{host}/" for host in hosts), "--dir", str(crawl), *options]
+        for _ in range(3):
+            assert kill_after(server, arguments, rng.randint(2, 7), tmp_path)
+            arguments = ["resume", str(crawl)]
+        assert finish(crawl) == ExitStatus.DONE
+        requests = server.log[:]
+    for host in hosts:
+        spans = [(request.at_s, request.ended_s or request.at_s) for request in requests if request.host == host]
+        gaps = [start - end for (_, end), (start, _) in itertools.pairwise(spans)]
+        assert min(gaps) >= (asked_s if host == "asks.test" else own_s) - 0.01, (host, gaps)
 
 
 def test_a_host_waits_one_gap_after_a_kill_whatever_was_written(tmp_path: Path) -> None:
