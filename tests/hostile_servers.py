@@ -314,7 +314,7 @@ def _bodies() -> Iterator[Hostile]:
     yield Hostile("huge-title", answers_large(lambda: b"<title>" + b"t" * 10_000_000), truncated=True)
     yield Hostile("deep-markup", answers_large(lambda: b"<div>" * 3_000))
     yield Hostile("million-links", only_first(answers_large(_million_links)), truncated=True)
-    yield Hostile("many-cookies", answers(b"page", *[f"Set-Cookie: c{number}=1; Path=/" for number in range(100)]))
+    yield Hostile("many-cookies", answers(_links("/again"), *[f"Set-Cookie: c{number}=1; Path=/" for number in range(100)]))
 
 
 def _redirects() -> Iterator[Hostile]:

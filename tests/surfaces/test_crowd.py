@@ -5,11 +5,12 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from crawlkit.config import USER_AGENT
 from crawlkit.errors import ExitStatus
 from crawlkit.testing.server import SiteServer
 from crawlkit.testing.site import Reply, Site, page, redirect, robots
@@ -24,15 +25,19 @@ DELAY_S = 0.1
 LATE_S = 0.02  # how much later than it happened our server may note that an answer was sent, or a request came
 MOST_S = 60.0
 BUDGET = 20
+CONTACT = "crawls@crowd.test"
 OPTIONS = (
     *("--delay", f"{DELAY_S}s", "--timeout", "2s", "--retries", "1", "--max-retry-after", "500ms", "--workers", "64"),
     *("--max-body", "1MiB", "--max-links", "200", "--template-budget", f"{BUDGET}", "--max-url-length", "200"),
+    *("--contact", CONTACT),
 )
 
 
 def good_site() -> Site:
     home = page("Home", [*GOOD_PAGES, "/moved", "/closed/x"], text="A good site")
     routes: dict[str, Reply] = {path: page(path, ["/"], text=f"Some text of its own about {path}") for path in GOOD_PAGES}
+    routes["/page1"] = replace(routes["/page1"], headers=(*routes["/page1"].headers, ("refresh", "9; url=/refreshed")))
+    routes["/refreshed"] = page("/refreshed")
     return Site({"/": home, **routes, "/moved": redirect("/page0"), "/robots.txt": robots("User-agent: *\nDisallow: /closed")})
 
 
@@ -88,11 +93,11 @@ def test_each_good_site_is_fetched_whole_and_once(crowd: Crowd) -> None:
     asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for request in crowd.good.log:
         asked[request.host][request.target] += 1
-    once = dict.fromkeys(["/robots.txt", "/", "/moved", *GOOD_PAGES], 1)
+    once = dict.fromkeys(["/robots.txt", "/", "/moved", "/refreshed", *GOOD_PAGES], 1)
     assert asked == dict.fromkeys(GOOD_HOSTS, once)
     for host in GOOD_HOSTS:
         kinds = Counter(record["kind"] for url, record in crowd.records.items() if url.startswith(f"http://{host}/"))
-        assert kinds == {"page": 1 + len(GOOD_PAGES), "redirect": 1, "excluded": 1}
+        assert kinds == {"page": 2 + len(GOOD_PAGES), "redirect": 1, "excluded": 1}
 
 
 def test_no_gap_is_broken_at_any_host_good_or_hostile(crowd: Crowd) -> None:
@@ -112,5 +117,11 @@ def test_a_trap_costs_no_more_than_its_budget(crowd: Crowd) -> None:
     assert max(asked.values()) <= BUDGET + 10, asked.most_common(5)
 
 
-def test_nothing_is_sent_that_a_server_asked_to_be_sent_back(crowd: Crowd) -> None:
-    assert not [asked for asked in crowd.hostile.asked if b"\r\ncookie:" in asked.head.lower()]
+def test_every_request_says_who_asks_and_what_can_be_decoded_and_brings_no_cookie_back(crowd: Crowd) -> None:
+    heads = [asked.head.decode("latin-1").split("\r\n")[1:-2] for asked in crowd.hostile.asked if asked.head]
+    sent = [dict(line.split(": ", 1) for line in head) for head in heads]
+    assert {frozenset(headers) for headers in sent} == {frozenset({"Host", "User-Agent", "From", "Accept", "Accept-Encoding"})}
+    assert {headers["From"] for headers in sent} == {CONTACT}
+    assert {headers["User-Agent"] for headers in sent} == {f"{USER_AGENT.removesuffix(')')}; {CONTACT})"}
+    assert {headers["Accept-Encoding"] for headers in sent} == {"gzip, deflate, br, zstd"}
+    assert [asked.target for asked in crowd.hostile.asked if asked.host.startswith("many-cookies")][-1] == "/again"
