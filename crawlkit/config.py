@@ -141,6 +141,10 @@ class Config:
     min_free_disk: int = _setting(
         256 * KIB * KIB, ValueKind.SIZE, Change.FREE, "Stop in order when less than this is free for the crawl; 0 for never."
     )
+    warc: bool = _setting(False, ValueKind.SWITCH, Change.FIXED, "Archive every exchange as WARC 1.1.")
+    warc_size: int = _setting(
+        1024 * KIB * KIB, ValueKind.SIZE, Change.FREE, "Size at which another file of the archive is begun.", least=1
+    )
     resolve: tuple[str, ...] = _setting(
         (), ValueKind.RESOLVES, Change.FIXED, "Connect to this address for host names that match."
     )

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from crawlkit.exchange import Exchange
+
 
 class Kind(StrEnum):
     """How an admitted URL ended."""
@@ -248,13 +250,15 @@ Job = PageJob | RobotsJob
 class Fetched:
     """What a worker hands back: `answer` is Facts for a page, Response for robots.txt, FetchFailure for either.
 
-    `started_s` and `ended_s` are readings of the run's clock around the request.
+    `started_s` and `ended_s` are readings of the run's clock around the request. `exchange` is what went over the wire, where
+    that is archived and an answer came.
     """
 
     job: Job
     started_s: float
     ended_s: float
     answer: Facts | Response | FetchFailure
+    exchange: Exchange | None = None
 
 
 class Health(msgspec.Struct, frozen=True, array_like=True):

@@ -16,7 +16,9 @@ OLDEST_PYTHON = (3, 11)
 MODULE_LINES = 350
 FUNCTION_LINES = 60
 
-BASE = frozenset({"model", "config", "config_extract", "config_items", "config_values", "errors", "clock", "durable"})
+BASE = frozenset(
+    {"model", "config", "config_extract", "config_items", "config_values", "errors", "clock", "durable", "exchange"}
+)
 SURFACES = frozenset({"surfaces", "api", "__main__"})
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "base": frozenset({"base"}),

@@ -11,11 +11,13 @@ from typing import assert_never
 
 from crawlkit.config import Config
 from crawlkit.engine.admission import Admission
+from crawlkit.engine.archiving import keep
 from crawlkit.engine.budget import Budget
-from crawlkit.engine.ending import Ending, settle_reasons
+from crawlkit.engine.ending import Ending, ending_of, settle_reasons
 from crawlkit.engine.growth import Growth
 from crawlkit.engine.robots import Robots, Standing
 from crawlkit.engine.schedule import MOST_HOSTS, Schedule
+from crawlkit.exchange import Role
 from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Reason, Record, RobotsJob
 from crawlkit.policy.disposition import Again, Done, dispose, is_transient
 from crawlkit.policy.edges import Edge
@@ -24,7 +26,6 @@ from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, origin_of
 from crawlkit.state.codec import QueueRow, SeenEntry, UrlState
 from crawlkit.state.crawl import Checkpoint, CrawlState
-from crawlkit.state.damage import damaged
 from crawlkit.state.hosts import Host
 from crawlkit.state.pages import reported_kind
 
@@ -36,9 +37,10 @@ WORK_STEPS = 64
 KEYS_A_REBUILD = 512
 
 
-# Results, or changed rows, after which a checkpoint is made before its interval is over.
+# Results, changed rows, or bytes to be archived, after which a checkpoint is made before its interval is over.
 RESULTS_A_CHECKPOINT = 1_000
 ROWS_A_CHECKPOINT = 100_000
+ARCHIVED_BYTES_A_CHECKPOINT = 32 * 1024 * 1024
 
 
 class PageHookError(Exception):
@@ -103,6 +105,8 @@ class Coordinator:
     @property
     def checkpoint_urgent(self) -> bool:
         """Whether so much has changed that the next checkpoint should not wait for its time."""
+        if self.state.outbox.waiting_bytes >= ARCHIVED_BYTES_A_CHECKPOINT:
+            return True
         return self.unwritten >= RESULTS_A_CHECKPOINT or self.state.staged_rows >= ROWS_A_CHECKPOINT
 
     @property
@@ -254,6 +258,7 @@ class Coordinator:
             self._schedule.note_end(each, fetched, now)
         match job:
             case RobotsJob():
+                keep(self.state, fetched, Role.ROBOTS)
                 host.robots_pending = False
                 hold_s = self._robots.settle(job, fetched, now)
                 for each in asked if hold_s else ():
@@ -275,6 +280,7 @@ class Coordinator:
             host.record.hold_until_s = max(host.record.hold_until_s, now + disposition.hold_s)
         match disposition.outcome:
             case Again(wait_s):
+                keep(self.state, fetched, Role.ATTEMPT)
                 self.state.frontier.postpone(job.url, host, job.attempts + 1, now + wait_s, wait_s)
             case Done() as done:
                 self._done(host, job.url, done, fetched, job)
@@ -291,6 +297,8 @@ class Coordinator:
                 state.frontier.release(url, host)
                 raise PageHookError(error) from error
         self.unwritten += 1
+        if fetched is not None:
+            keep(state, fetched, Role.RECORD, record)
         state.frontier.finish(url, host)
         state.pages.put(record)
         state.counters.settled(reported_kind(record))
@@ -338,11 +346,4 @@ class Coordinator:
 
     def ending(self) -> Ending:
         """Return what it means that nothing is left to claim, in flight or owed."""
-        queued = self.state.counters.queued
-        if queued == 0:
-            return Ending.FINISHED
-        if self.budget_spent():
-            return Ending.LIMIT_PAGES
-        if self._config.max_pages_per_host is None:
-            raise damaged(f"{queued} URLs should be queued, but no back queue holds them", self.state.directory)
-        return Ending.LIMIT_HOST
+        return ending_of(self.state, self._config, pages_spent=self.budget_spent())

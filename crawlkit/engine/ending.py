@@ -2,9 +2,12 @@
 
 from enum import StrEnum
 
+from crawlkit.config import Config
 from crawlkit.errors import ExitStatus
 from crawlkit.model import OrderReason
 from crawlkit.state.counters import Counters
+from crawlkit.state.crawl import CrawlState
+from crawlkit.state.damage import damaged
 
 
 class Ending(StrEnum):
@@ -38,6 +41,18 @@ def settle_reasons(counters: Counters, how: Ending) -> None:
     counters.reasons -= set(_LIMITS.values())
     if how in _LIMITS:
         counters.depend(_LIMITS[how])
+
+
+def ending_of(state: CrawlState, config: Config, *, pages_spent: bool) -> Ending:
+    """Return what it means that nothing is left to claim, in flight or owed; StateDamaged if it should not be so."""
+    queued = state.counters.queued
+    if queued == 0:
+        return Ending.FINISHED
+    if pages_spent:
+        return Ending.LIMIT_PAGES
+    if config.max_pages_per_host is None:
+        raise damaged(f"{queued} URLs should be queued, but no back queue holds them", state.directory)
+    return Ending.LIMIT_HOST
 
 
 def exit_status(how: Ending, counters: Counters) -> ExitStatus:

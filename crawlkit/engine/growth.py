@@ -17,6 +17,7 @@ from crawlkit.engine.budget import Budget
 from crawlkit.model import Facts, Fetched, OrderReason, Record, Refusal
 from crawlkit.policy.edges import admitting_edges
 from crawlkit.policy.urls import host_of
+from crawlkit.state.codec import UrlState
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.damage import damaged
 from crawlkit.state.templates import Account, HeldRow
@@ -175,10 +176,13 @@ class Growth:
         return True
 
     def _walk(self, host: Account, patience: int) -> None:
-        record, position = self._take(host)
-        self.follow(record, position, patience)
+        taken = self._take(host)
+        if taken is not None:
+            self.follow(*taken, patience)
 
-    def _refuse(self, page: tuple[Record, int]) -> None:
+    def _refuse(self, page: tuple[Record, int] | None) -> None:
+        if page is None:
+            return
         record, position = page
         counters = self._state.counters
         for edge in itertools.islice(admitting_edges(record), position, None):
@@ -186,10 +190,14 @@ class Growth:
                 counters.refuse(Refusal.TRAP_TEMPLATE)
                 counters.depend(OrderReason.TRAP)
 
-    def _take(self, host: Account) -> tuple[Record, int]:
+    def _take(self, host: Account) -> tuple[Record, int] | None:
+        """Take out the next held page; None if it was taken back into the queue: its links are met when it settles again."""
         row = self._templates.release(host)
         self._state.counters.held -= 1
         record = self._state.pages.get(row.url)
         if record is None:
+            entry = self._state.seen.find(row.url, self._state.hosts.get(host_of(row.url)).id)
+            if entry is not None and entry.state is not UrlState.SETTLED:
+                return None
             raise damaged(f"the links of {row.url} wait, but it has no record", self._state.directory)
         return record, row.position

@@ -23,6 +23,9 @@ from crawlkit.state.space import check_space
 MOST_UNWRITTEN = 4_000
 """Results that may settle while a checkpoint is being written, before no more fetches are started."""
 
+MOST_UNARCHIVED_BYTES = 64 * 1024 * 1024
+"""Bytes to be archived that may gather likewise."""
+
 LONGEST_WAIT_S = 60.0
 
 _MOOT_AT_THE_END = (Ending.LIMIT_TIME, Ending.LOW_SPACE)
@@ -121,7 +124,8 @@ class Loop:
             writing=self._writing is not None,
             may_dispatch=len(self._tasks) < self._config.workers
             and now >= self._nothing_due_until_s
-            and coordinator.unwritten < MOST_UNWRITTEN,
+            and coordinator.unwritten < MOST_UNWRITTEN
+            and coordinator.state.outbox.size < MOST_UNARCHIVED_BYTES,
             owes_work=coordinator.owes_work,
             idle_work=coordinator.idle_work,
             in_flight=len(self._tasks),

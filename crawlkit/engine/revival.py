@@ -6,10 +6,12 @@ from collections.abc import Iterable
 
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.errors import UsageError
+from crawlkit.exchange import Role
 from crawlkit.model import Health, Kind, OrderReason, Reason, Record
 from crawlkit.policy.disposition import is_transient
 from crawlkit.policy.urls import host_of, origin_of
 from crawlkit.state.crawl import CrawlState
+from crawlkit.state.pages import reported_kind
 
 RECORDS_A_BATCH = 1_000
 
@@ -49,13 +51,24 @@ def revive(state: CrawlState, coordinator: Coordinator, reasons: frozenset[Reaso
 
 def _revive(state: CrawlState, records: Iterable[Record]) -> None:
     for record in records:
-        host = state.hosts.get(host_of(record.url))
-        host.record.health = Health()
-        state.frontier.revive(record.url, host, record.via)
-        state.pages.remove(record.url)
-        state.counters.settled(record.kind, -1)
-        state.counters.body_bytes -= record.body_bytes or 0
+        state.hosts.get(host_of(record.url)).record.health = Health()
+        requeue(state, record)
         state.origins.forget_outage(origin_of(record.url))
+
+
+def requeue(state: CrawlState, record: Record) -> None:
+    """Take a record back: its URL is queued at the distances it has, as if it had never been fetched."""
+    host = state.hosts.get(host_of(record.url))
+    state.frontier.revive(record.url, host, record.via)
+    state.pages.remove(record.url)
+    for extent in state.extents.of_url(record.url):
+        if extent.role is Role.RECORD:
+            state.extents.supersede(extent)
+    state.counters.settled(reported_kind(record), -1)
+    state.counters.body_bytes -= record.body_bytes or 0
+    if record.kind is Kind.PAGE:
+        host.record.pages -= 1
+    state.hosts.changed(host)
     state.counters.finished = False
 
 

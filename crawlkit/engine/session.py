@@ -9,10 +9,12 @@ from pathlib import Path
 
 from crawlkit.clock import Clock, SystemClock
 from crawlkit.config import Config, changed_config
+from crawlkit.engine.archiving import open_archive
 from crawlkit.engine.coordinator import Coordinator, OnPage
 from crawlkit.engine.credentials import Carried, carried_by
 from crawlkit.engine.ending import Ending, exit_status
 from crawlkit.engine.loop import Loop
+from crawlkit.engine.lost import find_lost, take_back
 from crawlkit.engine.network import UNVERIFIED, check_network, open_network, seeds_private_addresses
 from crawlkit.engine.revival import revive
 from crawlkit.engine.worker import Worker
@@ -98,6 +100,7 @@ async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Ho
     with CrawlState.create(directory, config) as state:
         if surroundings.transport is None:
             state.allow_private(await seeds_private_addresses(urls, config))
+        open_archive(state, config)
         coordinator = Coordinator(state, config, scope, surroundings.clock.now(), hooks.on_page)
         for start in range(0, len(urls), SEEDS_A_BATCH):
             some = urls[start : start + SEEDS_A_BATCH]
@@ -123,13 +126,17 @@ async def go_on(
     """
     with CrawlState.open(directory) as state:
         config = changed_config(state.config(), changes)
-        is_idle = state.counters.finished and not changes and not retry
+        lost = find_lost(state)
+        is_idle = state.counters.finished and not (changes or retry or lost)
         check_network(config)
         carried = Carried() if is_idle else carried_by(config, surroundings.environ)
-        if not state.counters.finished:
+        if not is_idle:
             check_space(directory, config.min_free_disk)
         scope = Scope.of(list(state.seeds()), config)
         coordinator = Coordinator(state, config, scope, surroundings.clock.now(), hooks.on_page)
+        if lost:
+            hooks.on_warning(take_back(state, coordinator, lost, surroundings.clock.now()))
+        open_archive(state, config)
         if changes:
             state.change_settings(config, changes)
         if retry:

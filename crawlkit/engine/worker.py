@@ -6,6 +6,7 @@ from crawlkit.clock import Clock
 from crawlkit.config import Config
 from crawlkit.config_extract import parse_extract
 from crawlkit.model import Facts, Fetched, Job, PageJob, Response
+from crawlkit.net.capture import Capture
 from crawlkit.net.fetch import ExtraHeaders, Fetcher
 from crawlkit.net.transport import Transport
 from crawlkit.policy.facts import read_answer
@@ -25,6 +26,7 @@ class Worker:
         self._clock = clock
         rules = tuple(map(parse_extract, config.extract))
         self._wanted = Wanted(config.product_token().lower(), config.max_links, rules)
+        self._archives = config.warc
         self._pages = _fetcher(transport, config, config.max_body, extra)
         self._robots = _fetcher(transport, config, ROBOTS_BODY_BYTES, extra)
 
@@ -32,11 +34,13 @@ class Worker:
         """Return what came of `job`; never raises for what a remote did."""
         fetcher = self._pages if isinstance(job, PageJob) else self._robots
         started_s = self._clock.now()
-        answer = await fetcher.fetch(job.url)
+        capture = Capture() if self._archives else None
+        answer = await fetcher.fetch(job.url, capture)
         ended_s = self._clock.now()
+        exchange = None if capture is None else capture.exchange(answer, fetcher.max_body_bytes)
         if isinstance(job, PageJob) and isinstance(answer, Response):
-            return Fetched(job, started_s, ended_s, await self._read(job.url, answer))
-        return Fetched(job, started_s, ended_s, answer)
+            return Fetched(job, started_s, ended_s, await self._read(job.url, answer), exchange)
+        return Fetched(job, started_s, ended_s, answer, exchange)
 
     async def _read(self, url: str, response: Response) -> Facts:
         if len(response.body) <= INLINE_BODY_BYTES:

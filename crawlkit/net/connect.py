@@ -47,7 +47,9 @@ class Direct:
         tls = self._tls if origin.scheme == "https" else None
 
         async def attempt(address: str, port: int) -> Connection:
-            return await open_at(address, port, new(), tls=tls, name=origin.host)
+            connection = await open_at(address, port, new(), tls=tls, name=origin.host)
+            connection.address = address
+            return connection
 
         return await first_of(await self._resolver.addresses(origin.host, origin.port), attempt)
 

@@ -16,6 +16,7 @@ from typing import Final
 import httpx
 
 from crawlkit.model import FetchFailure, Reason, Response
+from crawlkit.net.capture import Capture
 from crawlkit.net.decode import ACCEPT_ENCODING, BodyDecoder
 from crawlkit.net.proxy import ProxyFailedError
 from crawlkit.net.request import Get, Origin
@@ -90,7 +91,7 @@ class Fetcher:
     ) -> None:
         self._transport = transport
         self._timeout_s = timeout_s
-        self._max_body_bytes = max_body_bytes
+        self.max_body_bytes = max_body_bytes
         self._extra = extra or ExtraHeaders()
         replaced = {name.lower() for name, _ in self._extra.everywhere}
         usual = (
@@ -102,11 +103,11 @@ class Fetcher:
         self._headers = (*(header for header in usual if header[0].lower() not in replaced), *self._extra.everywhere)
         self._site = lru_cache(_KNOWN_SITES)(self._new_site)
 
-    async def fetch(self, url: str) -> Response | FetchFailure:
-        """Return what GET on `url` (normal form) led to."""
+    async def fetch(self, url: str, capture: Capture | None = None) -> Response | FetchFailure:
+        """Return what GET on `url` (normal form) led to; `capture` keeps what went over the wire."""
         try:
             async with asyncio.timeout(self._timeout_s) as deadline:
-                return await self._get(url)
+                return await self._get(url, capture)
         except TimeoutError as error:
             if deadline.expired():
                 return FetchFailure(Reason.TIMEOUT, f"no complete answer within {self._timeout_s:g} s")
@@ -123,18 +124,23 @@ class Fetcher:
         own = [] if proof is None else [(b"Authorization", proof)]
         return origin, httpx.Headers([host, *self._headers, *own])
 
-    async def _get(self, url: str) -> Response | FetchFailure:
+    async def _get(self, url: str, capture: Capture | None) -> Response | FetchFailure:
         path = url.index("/", url.index("//") + 2)
         origin, headers = self._site(url[:path])
-        response = await self._transport.handle_async_request(Get(url, origin, url[path:].encode(), headers))
+        request = Get(url, origin, url[path:].encode(), headers)
+        response = await self._transport.handle_async_request(request)
         stream = response.stream
         assert isinstance(stream, httpx.AsyncByteStream)
+        if capture is not None:
+            capture.begin(request, response)
         try:
-            return await self._read(response, stream)
+            return await self._read(response, stream, capture)
         finally:
             await stream.aclose()
 
-    async def _read(self, response: httpx.Response, stream: httpx.AsyncByteStream) -> Response | FetchFailure:
+    async def _read(
+        self, response: httpx.Response, stream: httpx.AsyncByteStream, capture: Capture | None
+    ) -> Response | FetchFailure:
         status = response.status_code
         headers = tuple([(name.lower(), value) for name, value in response.headers.raw])
         if status < 200:
@@ -143,8 +149,8 @@ class Fetcher:
         if transfer and (len(transfer) > 1 or transfer[0].strip().lower() != b"chunked"):
             # No other coding was asked for; where the body ends is anyone's guess (RFC 9112 section 6.1).
             return FetchFailure(Reason.PROTOCOL, f"transfer coding {b', '.join(transfer)!r}")
-        body = BodyDecoder([value for name, value in headers if name == b"content-encoding"], self._max_body_bytes)
-        broken = not await self._collect(stream, body)
+        body = BodyDecoder([value for name, value in headers if name == b"content-encoding"], self.max_body_bytes)
+        broken = not await self._collect(stream if capture is None else capture.watch(stream), body)
         content, cut = body.finish()
         return Response(status, headers, content, broken or cut)
 

@@ -69,7 +69,9 @@ class ThroughProxy:
             return connection
 
         async def attempt(address: str, port: int) -> Connection:
-            return await self._tunnel(origin, host_port(address, port), new)
+            connection = await self._tunnel(origin, host_port(address, port), new)
+            connection.address = address if is_address_literal(address) else None
+            return connection
 
         return await first_of(addresses, attempt)
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import httpx
 
+from crawlkit.net.capture import WIRE, Wire
 from crawlkit.net.connect import Direct
 from crawlkit.net.pool import Pool
 from crawlkit.net.proxy import PROXY_REFUSES, Proxy, ThroughProxy, refusal
@@ -81,15 +82,17 @@ class WireTransport(httpx.AsyncBaseTransport):
         return await self._ask(origin, await self._pool.connect(origin), request, message)
 
     async def _ask(self, origin: Origin, connection: Connection, request: httpx.Request, message: "Message") -> httpx.Response:
+        sent = message.to(connection.forward)
         try:
-            await connection.ask(message.to(connection.forward))
+            await connection.ask(sent)
             if connection.forward is not None and connection.status == PROXY_REFUSES:
                 raise refusal(connection.status, f"GET {origin.scheme}://{host_port(origin.host, origin.port)}")
         except BaseException:
             connection.abort()
             raise
         body = _Body(self._pool, origin, connection)
-        return httpx.Response(connection.status, headers=connection.headers, stream=body, request=request)
+        told = {WIRE: Wire(sent, connection.head, connection.address)}
+        return httpx.Response(connection.status, headers=connection.headers, stream=body, request=request, extensions=told)
 
     async def aclose(self) -> None:
         """Close the connections and the resolver."""

@@ -47,12 +47,14 @@ class Connection(asyncio.Protocol):
     """Asks one request at a time: `ask`, then `read` until it returns nothing, then again if `fit`.
 
     Whatever is wrong with an answer closes the connection. `on_made` is called when it is open, `on_lost` once it is closed,
-    from whichever side. `status` and `headers` (as received) are the answer's, valid after `ask`. `untouched` says that not
-    one byte of an answer has come since the request was sent. `forward` is set where a proxy is at the other end.
+    from whichever side. `status`, `headers` (as received) and `head` (all of it, to the byte) are the answer's, valid after
+    `ask`. `untouched` says that not one byte of an answer has come since the request was sent. `forward` is set where a proxy
+    is at the other end. `address` is the server's, where it is known.
     """
 
     def __init__(self, on_made: Callable[["Connection"], None], on_lost: Callable[["Connection"], None]) -> None:
         self.forward: Forward | None = None
+        self.address: str | None = None
         self._on_made = on_made
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
@@ -74,6 +76,7 @@ class Connection(asyncio.Protocol):
     def _begin(self) -> None:
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []
+        self.head = b""
         self.untouched = True
         self._unread = b""
         self._head_bytes = 0
@@ -227,6 +230,7 @@ class Connection(asyncio.Protocol):
                 self._unread = data
                 return
             self._head_bytes += len(head)
+            self.head = head
             self._feed(head)
             if self._error is not None:
                 return

@@ -2,10 +2,10 @@
 
 Modules, from the bottom: `keys` names rows, `codec` turns values into bytes, `store` is the database and its overlay, `bloom`
 and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins`, `templates` and `counters` one kind of row
-each, `frontier` and `distances` what happens to URLs, `layout`, `directory` and `checkpoint` the files beside the database,
-`logs` what LevelDB's own files must not have lost, `space` what is left of the disk, `opening` and `reading` the way in,
-`crawl` the whole. `verify` (with `findings` and `tally`) checks all of it, `salvage` reads what is left of a damaged one,
-`damage` says so.
+each, `extents` the archive's, `frontier` and `distances` what happens to URLs, `layout`, `directory` and `checkpoint` the files
+beside the database, `logs` what LevelDB's own files must not have lost, `space` what is left of the disk, `opening` and
+`reading` the way in, `crawl` the whole. `verify` (with `findings` and `tally`) checks all of it, `salvage` reads what is left
+of a damaged one, `damage` says so.
 
 Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack arrays unless said otherwise.
 
@@ -26,6 +26,10 @@ Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack 
     w       hash of the host's name (8), depth (1), URL's hash  page some of whose links wait for credit (`templates.HeldRow`)
             (10)
     p       the URL                                             depth (4), hops (1), record, zstd (`model.Record`)
+    F       number of a file of the archive (4)                 its size in bytes (8 bytes)
+    E       file (4), offset (8)                                what the archive holds there (`exchange.Extent`)
+    U       URL's hash (16), file (4), offset (8)               nothing: its extents
+    D       SHA-256 of a body as archived (32)                  file (4), offset (8) of the response that it was first in
 
 Host and URL ids are BLAKE2b of 8 and 10 bytes with a personal string each (`keys`). A host's back queue is the range `q` + host
 id, ordered by priority (the depth, at most 255), then sequence. Example: the seed `http://a.test/` of a new crawl is
@@ -33,8 +37,8 @@ id, ordered by priority (the depth, at most 255), then sequence. Example: the se
     s f9f4.. (18 bytes)            [0, 0, 0, 00 0000000000000001]
     q f9f4.. (8) 00 0000000000000001 ["http://a.test/", "a.test", 0, 0, 0, 0.0, null]
 
-A checkpoint is one synced batch with all that settled since the last one: the record `p`, the removal of `q`, the entry `s`
-with state 2, the rows of URLs that are new, the host, the counters and the batch's number. Then `CHECKPOINT` is replaced.
-Nothing is ever written un-synced: LevelDB starts a new log without syncing the old one, so un-synced batches can vanish out
-of order.
+Where there is an archive, its bytes are synced first. A checkpoint is one synced batch with all that settled since the last
+one: the record `p`, the removal of `q`, the entry `s` with state 2, the rows of URLs that are new, the host, the counters and
+the batch's number, and where the archive holds it all. Then `CHECKPOINT` is replaced. Nothing is ever written un-synced:
+LevelDB starts a new log without syncing the old one, so un-synced batches can vanish out of order.
 """

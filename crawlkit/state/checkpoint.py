@@ -36,7 +36,8 @@ class Run(msgspec.Struct):
 class Summary(msgspec.Struct):
     """The content of `CHECKPOINT`.
 
-    `logs` are the sizes of the database's logs (`state.logs`), `in_flight` counts the claims when it was frozen.
+    `logs` are the sizes of the database's logs (`state.logs`), `in_flight` counts the claims when it was frozen,
+    `archive_files` and `archive_bytes` what there is of the archive.
     """
 
     crawl_id: str
@@ -45,6 +46,8 @@ class Summary(msgspec.Struct):
     runs: list[Run]
     logs: dict[str, int] = {}
     in_flight: int = 0
+    archive_files: int = 0
+    archive_bytes: int = 0
 
 
 def write_summary(directory: Path, summary: Summary) -> None:

@@ -20,6 +20,7 @@ from crawlkit.state.bloom import MappedBloom, boot_id
 from crawlkit.state.checkpoint import Run, Summary, write_summary
 from crawlkit.state.counters import Counters
 from crawlkit.state.distances import Distances
+from crawlkit.state.extents import Archiver, Archiving, Extents, Outbox
 from crawlkit.state.frontier import Frontier
 from crawlkit.state.hosts import Hosts
 from crawlkit.state.logs import Logs
@@ -44,16 +45,19 @@ from crawlkit.state.templates import Templates
 
 
 class Checkpoint:
-    """One batch in the making, and the `CHECKPOINT` that follows it."""
+    """One batch in the making, what is archived before it, and the `CHECKPOINT` that follows it."""
 
-    def __init__(self, directory: Path, batch: Batch, logs: Logs, summary: Summary) -> None:
+    def __init__(self, directory: Path, batch: Batch, logs: Logs, summary: Summary, archiving: Archiving | None) -> None:
         self._directory = directory
         self._logs = logs
         self._batch = batch
         self._summary = summary
+        self._archiving = archiving
 
     def write(self) -> None:
-        """Write and sync the batch, then replace `CHECKPOINT`. May run on another thread; StorageError if it fails."""
+        """Write and sync archive and batch, then replace `CHECKPOINT`. May run on another thread; StorageError if it fails."""
+        if self._archiving is not None:
+            self._summary.archive_files, self._summary.archive_bytes = self._archiving.write(self._batch)
         self._batch.write()
         self._summary.logs = self._logs.sync()
         write_summary(self._directory, self._summary)
@@ -80,6 +84,9 @@ class CrawlState:
         self.templates = Templates(store)
         self.runs = read_runs(store)
         self._rescan = read_rescan(store)
+        self.outbox = Outbox()
+        self.extents = Extents(store)
+        self.archiver: Archiver | None = None
 
     # Making and opening ----------------------------------------------------------------------------------------------
 
@@ -244,12 +251,16 @@ class CrawlState:
         stage(keys.numbered_key(keys.RUN, self.runs[-1].number), msgspec.msgpack.encode(self.runs[-1]))
         counters = msgspec.msgpack.decode(msgspec.msgpack.encode(self.counters), type=Counters)
         runs = [msgspec.structs.replace(run) for run in self.runs]
+        sizes = self.extents.sizes
         summary = Summary(self.crawl_id, self.batch, counters, runs, in_flight=in_flight)
-        return Checkpoint(self.directory, self._store.freeze(), self._logs, summary)
+        summary.archive_files, summary.archive_bytes = len(sizes), sum(sizes.values())
+        archiving = None if self.archiver is None else Archiving(self.extents, self.archiver, self.outbox.take())
+        return Checkpoint(self.directory, self._store.freeze(), self._logs, summary, archiving)
 
     def installed(self) -> None:
         """Note that the checkpoint that was frozen last is on disk."""
         self._store.install()
+        self.outbox.installed()
 
     def checkpoint(self) -> None:
         """Freeze and write at once, on this thread."""

@@ -16,7 +16,7 @@ from crawlkit.errors import StateDamaged, StateError, StateExists, StateLocked, 
 from crawlkit.state import keys
 from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.damage import damaged
-from crawlkit.state.layout import CHECKPOINT, CRAWL, DATABASE, LOCK, OURS
+from crawlkit.state.layout import ARCHIVE, CHECKPOINT, CRAWL, DATABASE, LOCK, OURS
 from crawlkit.state.store import Store
 
 FORMAT = 1
@@ -154,7 +154,10 @@ def _refuse_lost_manifest(directory: Path) -> None:
 
 
 def _refuse_records(directory: Path) -> None:
-    """Raise StateDamaged if the database holds records, or data that cannot be opened."""
+    """Raise StateDamaged if the database holds records, or data that cannot be opened, or if there is an archive."""
+    archive = directory / ARCHIVE
+    if archive.is_dir() and any(archive.iterdir()):
+        raise _lost_manifest(directory)
     database = directory / DATABASE
     if (database / "CURRENT").exists():
         try:

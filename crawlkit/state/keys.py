@@ -22,6 +22,10 @@ RECENT = b"b"
 TEMPLATE = b"x"
 MEMORY = b"y"
 HELD = b"w"
+ARCHIVE_FILE = b"F"
+EXTENT = b"E"
+ARCHIVED = b"U"
+PAYLOAD = b"D"
 
 MAX_PRIORITY = 255
 RECENT_BATCHES = 64
@@ -30,6 +34,8 @@ _TAIL_QUEUED = struct.Struct(">BQ")
 _TAIL_TIMED = struct.Struct(">QQ")
 _RELAX_HEAD = struct.Struct(">cI")
 _NUMBERED = struct.Struct(">cQ")
+_PLACED = struct.Struct(">cIQ")
+_FILE = struct.Struct(">cI")
 
 
 def host_id(host: str) -> bytes:
@@ -132,6 +138,26 @@ def held_key(host: bytes, depth: int, url: str) -> bytes:
     """Return the key of one such page: lowest depth first."""
     digest = blake2b(url.encode(), digest_size=10, person=b"crawlkit.held").digest()
     return held_range(host) + bytes((min(depth, MAX_PRIORITY),)) + digest
+
+
+def archive_file_key(number: int) -> bytes:
+    """Return the key of a file of the archive."""
+    return _FILE.pack(ARCHIVE_FILE, number)
+
+
+def extent_key(file: int, offset: int) -> bytes:
+    """Return the key of what lies in the archive at a place: its order is that of the files."""
+    return _PLACED.pack(EXTENT, file, offset)
+
+
+def archived_range(url: str) -> bytes:
+    """Return the prefix of the places where a URL lies in the archive."""
+    return ARCHIVED + blake2b(url.encode(), digest_size=16, person=b"crawlkit.arch").digest()
+
+
+def payload_key(digest: bytes) -> bytes:
+    """Return the key of the place where a body (its SHA-256) was archived first."""
+    return PAYLOAD + digest
 
 
 def numbered_key(prefix: bytes, number: int) -> bytes:

@@ -8,6 +8,7 @@ db/          LevelDB
 db.torn/     tails of logs that a power cut tore, cut off where the last checkpoint ended (`state.logs`)
 seen.bloom   the Bloom filter's bits
 search.sqlite  the index of `crawlkit search`: a cache of one batch
+warc/        the archive's files (`archive.files`)
 """
 
 CRAWL = "CRAWL"
@@ -18,4 +19,5 @@ DATABASE = "db"
 TORN = "db.torn"
 BLOOM = "seen.bloom"
 SEARCH = "search.sqlite"
-OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, TORN, BLOOM, SEARCH})
+ARCHIVE = "warc"
+OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, TORN, BLOOM, SEARCH, ARCHIVE})

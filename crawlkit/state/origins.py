@@ -59,6 +59,12 @@ class Origins:
         if self.get(origin).state in (RobotsState.UNREACHABLE, RobotsState.NO_HOST, RobotsState.REFUSED, RobotsState.NO_PROXY):
             self._store.unstage(keys.origin_key(origin))
 
+    def expire(self, origin: str) -> None:
+        """Let a verdict hold no longer: the robots.txt is fetched again before the next page, if there is one."""
+        known = self.get(origin)
+        if known.state is not RobotsState.UNKNOWN:
+            self.put(msgspec.structs.replace(known, expires_s=0.0))
+
     def put(self, record: OriginRecord) -> None:
         """Stage what is known of an origin."""
         self._store.stage(keys.origin_key(record.origin), self._compress(msgspec.msgpack.encode(record)))

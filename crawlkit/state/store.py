@@ -11,7 +11,7 @@ tried again, Rebello et al., ATC 2020).
 import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -58,17 +58,26 @@ class Batch:
     def __init__(self, store: "Store", changes: dict[bytes, bytes | None]) -> None:
         self._store = store
         self._changes = changes
+        self._late: dict[bytes, bytes | None] = {}
 
     def __len__(self) -> int:
         return len(self._changes)
 
+    def add(self, rows: Mapping[bytes, bytes]) -> None:
+        """Add rows that are only known now, on the writing thread. No look-up sees them before they are on disk."""
+        self._late.update(rows)
+
+    def read(self, key: bytes) -> bytes | None:
+        """Return a value as on disk, on the writing thread."""
+        return self._store.read(key)
+
     def write(self) -> None:
         """Write and sync. StorageError if that fails, and for every batch after it."""
-        self._store.write_changes(self._changes)
+        self._store.write_changes(self._changes, self._late)
 
 
 class Store:
-    """One open database. Not for use by two threads at once, except `Batch.write`.
+    """One open database. Not for use by two threads at once, except `Batch`.
 
     Opening and reading raise StateLocked (in use), StorageError (the disk failed) or StateDamaged.
     """
@@ -124,6 +133,10 @@ class Store:
         writing = self._writing
         if writing is not None and key in writing.changes:
             return writing.changes[key]
+        return self.read(key)
+
+    def read(self, key: bytes) -> bytes | None:
+        """Return the value on disk, the overlay not applied; from any thread."""
         try:
             value: bytes | None = self._db.get(key, verify_checksums=True)
         except plyvel.Error as error:
@@ -195,12 +208,12 @@ class Store:
         """Forget the batch that was written: the disk answers for it from now on."""
         self._writing = None
 
-    def write_changes(self, changes: dict[bytes, bytes | None]) -> None:
+    def write_changes(self, *changes: dict[bytes, bytes | None]) -> None:
         """Write and sync one batch (called by `Batch.write`, on the writer thread)."""
         if self._failed is not None:
             raise StorageError(self._failed)
         try:
-            _write_synced(self._db, changes)
+            _write_synced(self._db, itertools.chain.from_iterable(rows.items() for rows in changes))
         except plyvel.CorruptionError as error:  # a table that was to be compacted
             self._failed = f"the database in {self._path} is damaged"
             raise _failure(self._path, error) from error
@@ -209,9 +222,9 @@ class Store:
             raise StorageError(self._failed) from error
 
 
-def _write_synced(db: Any, changes: dict[bytes, bytes | None]) -> None:
+def _write_synced(db: Any, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
     with db.write_batch(transaction=True, sync=True) as batch:
-        for key, value in changes.items():
+        for key, value in changes:
             if value is None:
                 batch.delete(key)
             else:

@@ -44,6 +44,10 @@ _KINDS = {
     keys.TEMPLATE: (9, "templates"),
     keys.MEMORY: (9, "memories"),
     keys.HELD: (20, "held"),
+    keys.ARCHIVE_FILE: (5, "archive files"),
+    keys.EXTENT: (13, "archived"),
+    keys.ARCHIVED: (29, "archived by URL"),
+    keys.PAYLOAD: (33, "payloads"),
     keys.META: (None, "values"),
     keys.PAGE: (None, "records"),
 }

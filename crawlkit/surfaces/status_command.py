@@ -32,6 +32,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     seen: int
     hosts: int
     bytes: int
+    archive_bytes: int
     requests: int
     pages_per_s: float
     elapsed_s: float
@@ -67,6 +68,7 @@ def status_of(summary: Summary, *, running: bool) -> Status:
         seen=counters.seen,
         hosts=counters.hosts,
         bytes=counters.body_bytes,
+        archive_bytes=summary.archive_bytes,
         requests=counters.requests,
         pages_per_s=round(counters.pages / counters.elapsed_s, 3) if counters.elapsed_s > 0 else 0.0,
         elapsed_s=round(counters.elapsed_s, 3),

@@ -18,6 +18,8 @@ from benchmarks.processes import BenchError, python_environment, run_measured
 from benchmarks.servers import serving
 from benchmarks.static_site import LINKS, PAGE_BYTES, Kind, StaticSite, write_site
 
+ARCHIVING = "crawlkit-warc"
+
 UNITS = {
     "cpu_ms": Unit("cpu a page", "ms"),
     "pages_per_s": Unit("pages a second", "1/s"),
@@ -54,7 +56,7 @@ def _crawlers(options: FetchOptions) -> list[Peer]:
     if python is None:
         note("no environment with the floor and Scrapy: they are left out")
     found = [peers.floor(python)] if python else []
-    found.append(peers.crawlkit())
+    found += [peers.crawlkit(), peers.crawlkit(ARCHIVING, "--warc")]
     wget2 = peers.wget2()
     if wget2 is None:
         note("wget2 is not installed: it is left out (Debian: apt-get install wget2)")
@@ -77,6 +79,9 @@ def _bench_site(kind: Kind, crawlers: list[Peer], options: FetchOptions, work: P
     for peer in crawlers:
         named = {"peer": peer.name, "version": peer.version, "connections": options.connections, **context}
         emit_medians("fetch", UNITS, runs[peer.name], **named)
+        if peer.name == ARCHIVING and "crawlkit" in runs:
+            ratio = _median(runs[ARCHIVING], "cpu_ms") / _median(runs["crawlkit"], "cpu_ms")
+            emit("fetch", "cpu a page, times without an archive", ratio, "x", **named)
         if "floor" in runs:
             ratio = _median(runs[peer.name], "cpu_ms") / _median(runs["floor"], "cpu_ms")
             emit("fetch", "cpu a page, times the floor", ratio, "x", **named)

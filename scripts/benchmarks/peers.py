@@ -101,12 +101,12 @@ def wget2() -> Peer | None:
     return Peer("wget2", _version([path, "--version"]), command, pages)
 
 
-def crawlkit() -> Peer:
-    """Return crawlkit through its command line, with every default but the delay and the number of connections."""
+def crawlkit(name: str = "crawlkit", *more: str) -> Peer:
+    """Return crawlkit through its command line, with every default but the delay, the number of connections and `more`."""
 
     def command(url: str, connections: int) -> list[str]:
         count = str(connections)
-        manners = ["--delay", "0s", "--workers", count, "--host-concurrency", count]
+        manners = ["--delay", "0s", "--workers", count, "--host-concurrency", count, *more]
         return [sys.executable, "-m", "crawlkit", "run", url, "-d", "crawl", "--quiet", "--exit-zero", *manners]
 
     def pages(_: Usage, work: Path) -> int:
@@ -114,4 +114,4 @@ def crawlkit() -> Peer:
         told = subprocess.run(argv, capture_output=True, check=True, env={**os.environ, **python_environment()}).stdout
         return int(json.loads(told)["pages"])
 
-    return Peer("crawlkit", _version([sys.executable, "-m", "crawlkit", "--version"]), command, pages)
+    return Peer(name, _version([sys.executable, "-m", "crawlkit", "--version"]), command, pages)

@@ -1,0 +1,62 @@
+"""What is archived of a fetch, and the archive of a crawl, opened to append to."""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from crawlkit.archive.files import cut_back
+from crawlkit.archive.writer import Archive
+from crawlkit.config import VERSION, Config, to_values
+from crawlkit.exchange import Role, Settled
+from crawlkit.model import Fetched, PageJob, Record
+from crawlkit.state.crawl import CrawlState
+
+_CONTENT_TYPE: Final = re.compile(rb"^content-type:[ \t]*([^\s;,]*)", re.IGNORECASE | re.MULTILINE)
+
+
+def keep(state: CrawlState, fetched: Fetched, role: Role, record: Record | None = None) -> None:
+    """Let the exchange of a fetch, if it is archived, wait for the next checkpoint; with the record that it settles."""
+    exchange = fetched.exchange
+    if exchange is None:
+        return
+    found = _CONTENT_TYPE.search(exchange.head)
+    settled = Settled(
+        url=fetched.job.url,
+        role=role,
+        exchange=exchange,
+        started_s=fetched.started_s,
+        ended_s=fetched.ended_s,
+        attempt=fetched.job.attempts + 1,
+        status=int(exchange.head[9:12]),
+        content_type=found[1].decode("latin-1").lower() or None if found else None,
+        via=fetched.job.via if isinstance(fetched.job, PageJob) else None,
+    )
+    if record is not None:
+        settled = replace(settled, depth=record.depth, hops=record.hops, reason=record.reason, links=record.links)
+    state.outbox.add(settled)
+
+
+def open_archive(state: CrawlState, config: Config) -> None:
+    """Give a crawl that archives its archive, cut back to what is acknowledged; StorageError if that cannot be done."""
+    if not config.warc:
+        return
+    cut_back(state.directory, state.crawl_id, state.extents.sizes)
+    state.archiver = Archive(
+        state.directory, state.crawl_id, state.extents.sizes, most_bytes=config.warc_size, about=_about(state, config)
+    )
+
+
+def _about(state: CrawlState, config: Config) -> dict[str, str]:
+    """Return what each file says of the crawl (WARC 1.1 section 6.2.2), with the settings as one line of JSON."""
+    operator = {"operator": config.contact} if config.contact else {}
+    return {
+        "conformsTo": "http://bibnum.bnf.fr/WARC/WARC_ISO_28500_version1-1_latest.pdf",
+        "software": f"crawlkit/{VERSION}",
+        "isPartOf": state.crawl_id,
+        **operator,
+        "http-header-user-agent": config.sent_user_agent(),
+        "robots": "obey" if config.robots else "ignore",
+        "crawlkit-settings": msgspec.json.encode(to_values(config)).decode(),
+    }
