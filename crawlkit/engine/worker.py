@@ -5,8 +5,9 @@ import asyncio
 from crawlkit.clock import Clock
 from crawlkit.config import Config
 from crawlkit.config_extract import parse_extract
+from crawlkit.config_items import parse_header
 from crawlkit.model import Facts, Fetched, Job, PageJob, Response
-from crawlkit.net.capture import Capture
+from crawlkit.net.capture import Capture, Veil
 from crawlkit.net.fetch import ExtraHeaders, Fetcher
 from crawlkit.net.transport import Transport
 from crawlkit.policy.facts import read_answer
@@ -26,7 +27,7 @@ class Worker:
         self._clock = clock
         rules = tuple(map(parse_extract, config.extract))
         self._wanted = Wanted(config.product_token().lower(), config.max_links, rules)
-        self._archives = config.warc
+        self._veil = _veil(config) if config.warc else None
         self._pages = _fetcher(transport, config, config.max_body, extra)
         self._robots = _fetcher(transport, config, ROBOTS_BODY_BYTES, extra)
 
@@ -34,7 +35,7 @@ class Worker:
         """Return what came of `job`; never raises for what a remote did."""
         fetcher = self._pages if isinstance(job, PageJob) else self._robots
         started_s = self._clock.now()
-        capture = Capture() if self._archives else None
+        capture = None if self._veil is None else Capture(self._veil)
         answer = await fetcher.fetch(job.url, capture)
         ended_s = self._clock.now()
         exchange = None if capture is None else capture.exchange(answer, fetcher.max_body_bytes)
@@ -46,6 +47,11 @@ class Worker:
         if len(response.body) <= INLINE_BODY_BYTES:
             return read_answer(url, response, self._wanted)
         return await asyncio.to_thread(read_answer, url, response, self._wanted)
+
+
+def _veil(config: Config) -> Veil:
+    headers = [parse_header(item) for item in config.header]
+    return Veil(header.name for header in headers if header.value is None)
 
 
 def _fetcher(transport: Transport, config: Config, max_body_bytes: int, extra: ExtraHeaders) -> Fetcher:

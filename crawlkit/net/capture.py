@@ -7,15 +7,14 @@ from typing import Final, NamedTuple
 
 import httpx
 
+from crawlkit.config_items import SECRET_HEADERS
 from crawlkit.exchange import Cut, Exchange
 from crawlkit.model import FetchFailure, Response
 
 WIRE: Final = "crawlkit.wire"
 """The response extension under which our own transport tells what went over the wire."""
 
-# What proves who asks is stored nowhere: not in the settings, so not in the archive.
-_PROOF: Final = re.compile(rb"^((?:proxy-)?authorization:)[^\r\n]*", re.IGNORECASE | re.MULTILINE)
-_WITHOUT_PROOF: Final = rb"\1 (not archived)"
+_PROOFS: Final = SECRET_HEADERS | {"authorization", "proxy-authorization"}
 _BARE_LF: Final = re.compile(rb"(?<!\r)\n")
 
 
@@ -27,10 +26,26 @@ class Wire(NamedTuple):
     address: str | None
 
 
+class Veil:
+    """Hides what is stored nowhere, not in the settings, so not in the archive: the values of the fields that prove who asks.
+
+    `names` are further fields whose values the settings do not tell.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        any_name = "|".join(re.escape(name.lower()) for name in sorted({*_PROOFS, *names}))
+        self._lines = re.compile(rf"^({any_name}):[^\r\n]*".encode(), re.IGNORECASE | re.MULTILINE)
+
+    def over(self, request: bytes) -> bytes:
+        """Return a request without them."""
+        return self._lines.sub(rb"\1: (not archived)", request)
+
+
 class Capture:
     """Keeps one exchange: `begin` with the head, then read the body through `watch`."""
 
-    def __init__(self) -> None:
+    def __init__(self, veil: Veil) -> None:
+        self._veil = veil
         self._response: httpx.Response | None = None
         self._request: httpx.Request | None = None
         self._body = _Watched()
@@ -58,7 +73,7 @@ class Capture:
         if cut is Cut.LENGTH and not (isinstance(answer, Response) and len(answer.body) >= most_bytes):
             cut = Cut.UNSPECIFIED
         return Exchange(
-            request=_PROOF.sub(_WITHOUT_PROOF, wire.request),
+            request=self._veil.over(wire.request),
             head=_BARE_LF.sub(b"\r\n", wire.head),
             body=self._body.content(),
             cut=cut,

@@ -130,6 +130,15 @@ def test_answers_that_lead_to_another_try_are_archived_too(tmp_path: Path) -> No
     assert late == [(503, Role.ATTEMPT), (200, Role.RECORD)]
 
 
+def test_a_header_value_given_by_reference_is_not_archived(tmp_path: Path) -> None:
+    config = Config(delay=0, warc=True, header=("X-Pass: env:PASS", "X-Plain: told"))
+    web = FakeWeb(SITE)
+    run_async(begin([f"{A}/deep"], tmp_path / "c", config, Hooks(), Surroundings(web, environ={"PASS": "s3cret"})))
+    assert dict(next(iter(web.log)).headers)["x-pass"] == "s3cret"
+    [_, asked] = [dict(s.http) for path in files(tmp_path / "c") for s in agreed(path) if s.kind == "request"]
+    assert (asked["X-Pass"], asked["X-Plain"]) == ("(not archived)", "told")
+
+
 def test_without_the_setting_there_is_no_archive(tmp_path: Path) -> None:
     start(tmp_path / "c", warc=False)
     assert not (tmp_path / "c" / FOLDER).exists()

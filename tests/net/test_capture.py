@@ -7,7 +7,7 @@ import pytest
 
 from crawlkit.exchange import Cut, Exchange
 from crawlkit.model import FetchFailure, Response
-from crawlkit.net.capture import Capture
+from crawlkit.net.capture import Capture, Veil
 from crawlkit.net.fetch import ExtraHeaders, Fetcher
 from crawlkit.net.transport import open_transport
 from crawlkit.testing.fakeweb import FakeWeb
@@ -26,7 +26,7 @@ async def _captured(*scripts: Script | bytes, timeout_s: float, times: int) -> t
         found = []
         async with open_fetcher(resolver, timeout_s=timeout_s, max_body_bytes=MOST) as fetcher:
             for _ in range(times):
-                capture = Capture()
+                capture = Capture(Veil())
                 answer = await fetcher.fetch(server.url("/a?b"), capture)
                 found.append(capture.exchange(answer, MOST))
         return found, server
@@ -101,7 +101,7 @@ async def _with_proof() -> tuple[Exchange | None, bytes]:
         extra = ExtraHeaders(((b"X-Mine", b"1"),), {"127.0.0.1": b"Basic c2VjcmV0"})
         transport = open_transport(await resolver_for(server), connections=1, tls=NO_ROOTS)
         fetcher = Fetcher(transport, timeout_s=LONG_S, max_body_bytes=MOST, user_agent="t", extra=extra)
-        capture = Capture()
+        capture = Capture(Veil())
         answer = await fetcher.fetch(server.url(), capture)
         await transport.aclose()
         return capture.exchange(answer, MOST), server.heads[0]
@@ -114,8 +114,25 @@ def test_what_proves_who_asks_is_sent_and_not_kept() -> None:
     assert found.request == sent.replace(b"Authorization: Basic c2VjcmV0", b"Authorization: (not archived)")
 
 
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("authorization: x", "authorization: (not archived)"),
+        ("Proxy-Authorization: Basic x", "Proxy-Authorization: (not archived)"),
+        ("Cookie: a=b; c=d", "Cookie: (not archived)"),
+        ("X-Told: value", "X-Told: (not archived)"),
+        ("X-Told-Not: value", "X-Told-Not: value"),
+        ("X-Cookie: value", "X-Cookie: value"),
+        ("Accept: cookie: x", "Accept: cookie: x"),
+    ],
+)
+def test_values_that_the_settings_do_not_tell_are_not_kept(line: str, kept: str) -> None:
+    request = "GET /cookie: HTTP/1.1\r\nHost: a.test\r\n{}\r\nAccept: y\r\n\r\n"
+    assert Veil(["X-Told"]).over(request.format(line).encode()) == request.format(kept).encode()
+
+
 async def _over(web: FakeWeb) -> tuple[Response | FetchFailure, Exchange | None]:
-    capture = Capture()
+    capture = Capture(Veil())
     answer = await Fetcher(web, timeout_s=LONG_S, max_body_bytes=MOST, user_agent="t").fetch("http://a.test/x?y", capture)
     return answer, capture.exchange(answer, MOST)
 
