@@ -9,7 +9,6 @@ window and stall it, so such a connection is closed as soon as nothing else uses
 # ruff: noqa: ASYNC109  (the timeouts are in httpcore's interface)
 
 import asyncio
-import select
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ from crawlkit.net.connect import NO_FILES, first_of, out_of_files, tls_failure
 from crawlkit.net.request import Origin, origin_of
 from crawlkit.net.resolver import GuardedResolver
 from crawlkit.net.transport import Transport, checked_message
+from crawlkit.net.wire import has_unread
 
 _IDLE_S: Final = 30.0
 _MOST_IDLE: Final = 64  # httpcore looks at each of them for each request
@@ -66,9 +66,7 @@ class _Stream(httpcore.AsyncNetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable":
-            poll = select.poll()
-            poll.register(self._writer.get_extra_info("socket"), select.POLLIN)
-            return self._reader.at_eof() or bool(poll.poll(0))
+            return self._reader.at_eof() or has_unread(self._writer.transport)
         return self._writer.get_extra_info(info)
 
 

@@ -108,11 +108,7 @@ class Connection(asyncio.Protocol):
 
         A server that gives up an idle connection may say 408 on it (RFC 9110 section 15.5.9). 1.6 us.
         """
-        if self._transport is None:
-            return False
-        poll = select.poll()
-        poll.register(self._transport.get_extra_info("socket"), select.POLLIN)
-        return bool(poll.poll(0))
+        return self._transport is None or has_unread(self._transport)
 
     async def ask(self, request: bytes) -> None:
         """Send a request and wait for the head of its answer; raises httpx.ReadError or RemoteProtocolError."""
@@ -313,3 +309,13 @@ class Connection(asyncio.Protocol):
         """End the answer; the end of an interim one changes nothing."""
         if self._phase is _Phase.BODY:
             self._phase = _Phase.WHOLE
+
+
+def has_unread(transport: asyncio.BaseTransport) -> bool:
+    """Return whether the socket of a connection holds bytes, or an end, that the loop has not come to read."""
+    socket = transport.get_extra_info("socket")
+    if socket is None:  # TLS has lost it, and the protocol above is not told yet
+        return True
+    poll = select.poll()
+    poll.register(socket, select.POLLIN)
+    return bool(poll.poll(0))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlkit.net.wire import Connection
+from crawlkit.net.wire import Connection, has_unread
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -299,3 +299,7 @@ def test_untouched_tells_a_connection_that_was_closed_before_from_one_that_broke
 
     assert asyncio.run(play([]))
     assert not asyncio.run(play([b"H"]))
+
+
+def test_a_connection_whose_socket_is_gone_is_not_asked_anything() -> None:
+    assert has_unread(asyncio.Transport())  # as TLS is, when what is under it is lost
