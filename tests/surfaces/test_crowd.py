@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from crawlkit.errors import ExitStatus
 from crawlkit.testing.server import SiteServer
 from crawlkit.testing.site import Reply, Site, page, redirect, robots
 from tests.hostile_servers import HOSTILE, TLS, Hostile, HostileServers, hostile_servers
-from tests.processes import Ended, crawlkit
+from tests.processes import Ended, command, crawlkit, run
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +33,14 @@ OPTIONS = (
     *("--contact", CONTACT),
 )
 
+MOST_MIB = 150.0  # measured: 71 to 76
+MEASURING = """
+import pathlib, resource, subprocess, sys
+status = subprocess.call(sys.argv[1:])
+pathlib.Path("peak").write_text(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(status)
+"""
+
 
 def good_site() -> Site:
     home = page("Home", [*GOOD_PAGES, "/moved", "/closed/x"], text="A good site")
@@ -45,8 +54,9 @@ def good_site() -> Site:
 class Crowd:
     """What the crawl came to, and what both kinds of servers saw of it."""
 
-    run: Ended
+    ended: Ended
     took_s: float
+    peak_mib: float
     records: dict[str, dict[str, Any]]
     good: SiteServer
     hostile: HostileServers
@@ -64,18 +74,18 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crowd]:
         resolves = [word for glob, port in ports.items() for word in ("--resolve", f"{glob}=127.0.0.1:{port}")]
         began_s = time.monotonic()
         environment = {"SSL_CERT_FILE": str(place / "roots.pem")}
-        run = crawlkit(
-            "run", "-i", "seeds.txt", "-d", "x.crawl", *OPTIONS, *resolves, cwd=place, env=environment, timeout_s=100
-        )
+        crawl = command("run", "-i", "seeds.txt", "-d", "x.crawl", *OPTIONS, *resolves)
+        ended = run([sys.executable, "-c", MEASURING, *crawl], cwd=place, env=environment, timeout_s=100)
         took_s = time.monotonic() - began_s
         report = crawlkit("report", "x.crawl", "--format", "jsonl", cwd=place)
         records = {record["url"]: record for record in map(json.loads, report.out.splitlines())}
-        yield Crowd(run, took_s, records, good, hostile)
+        yield Crowd(ended, took_s, int((place / "peak").read_text()) / 1024, records, good, hostile)
 
 
-def test_the_crawl_ends_in_time_with_status_1(crowd: Crowd) -> None:
-    assert crowd.run.status == ExitStatus.PAGES_FAILED, crowd.run.err
+def test_the_crawl_ends_in_time_and_in_little_memory_with_status_1(crowd: Crowd) -> None:
+    assert crowd.ended.status == ExitStatus.PAGES_FAILED, crowd.ended.err
     assert crowd.took_s < MOST_S
+    assert crowd.peak_mib < MOST_MIB
 
 
 @pytest.mark.parametrize("kind", HOSTILE, ids=lambda kind: kind.name)
