@@ -219,9 +219,7 @@ class Coordinator:
 
     def _start(self, host: Host, job: Job, now: float) -> None:
         for asked in self._asked(host, job):
-            asked.in_flight += 1
-            asked.record.last_start_s = now
-            self.state.hosts.changed(asked)
+            self._schedule.note_start(asked, now)
         self.state.counters.requests += 1
         self._jobs += 1
         if isinstance(job, RobotsJob):

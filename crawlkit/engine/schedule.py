@@ -24,6 +24,12 @@ from crawlkit.state.hosts import Host, HostRecord
 MOST_HOSTS = 16_384
 HOSTS_A_SCAN = 1_024
 
+SLOW_S = 1.0
+"""A host whose last request took longer is slow, and one that has answered nothing yet may be."""
+
+SLOW_SHARE = 16
+"""Of so many workers one may be held by the same slow host while others have work."""
+
 
 class Schedule:
     """Hosts that wait for their time, then due hosts by the priority of their first row.
@@ -36,6 +42,8 @@ class Schedule:
         self._config = config
         self._not_before_s = not_before_s
         self._most = most_hosts
+        self._slow_most = max(1, config.workers // SLOW_SHARE)
+        self._in_flight = 0
         self._waiting: list[tuple[float, int, str]] = []
         self._due: list[tuple[int, int, str]] = []
         self._names: set[str] = set()
@@ -112,10 +120,22 @@ class Schedule:
             if not self.has_slot(host):
                 continue  # it is offered again when one is free
             at = self.next_start(host, now)
-            if at <= now:
+            if at > now:
+                self._take_in(host.record.name, at)
+            elif (rested := self._rested_s(host)) > now:
+                self.defer(host, rested)
+            else:
                 return host
-            self._take_in(host.record.name, at)
         return None
+
+    def _rested_s(self, host: Host) -> float:
+        """Return until when a slow host makes way for others that are due: as long as its last request took.
+
+        So it holds half of a worker at most, of which there may be a few.
+        """
+        if not self._due or host.took_s is None or host.took_s <= SLOW_S:
+            return 0.0
+        return host.record.last_end_s + host.took_s
 
     def next_time(self) -> float | None:
         """Return when the next host is due (0 if one is), None if there are no hosts."""
@@ -154,10 +174,19 @@ class Schedule:
         floor = 0.0 if self._not_before_s is None else self._not_before_s + gap
         return politeness.next_start_s(_contact(record), gap, self._config.host_concurrency, floor)
 
+    def note_start(self, host: Host, now: float) -> None:
+        """Take in that a request to `host` starts."""
+        host.in_flight += 1
+        self._in_flight += 1
+        host.record.last_start_s = now
+        self._state.hosts.changed(host)
+
     def note_end(self, host: Host, fetched: Fetched, now: float) -> None:
         """Take in that a request to `host` ended: when, and what that says of its health."""
         record, answer = host.record, fetched.answer
         host.in_flight -= 1
+        self._in_flight -= 1
+        host.took_s = fetched.ended_s - fetched.started_s
         record.last_start_s = max(record.last_start_s, fetched.started_s)
         record.last_end_s = max(record.last_end_s, fetched.ended_s)
         status, reason = (None, answer.reason) if isinstance(answer, FetchFailure) else (answer.status, None)
@@ -168,8 +197,15 @@ class Schedule:
         self._state.hosts.changed(host)
 
     def has_slot(self, host: Host) -> bool:
-        """Whether one more request to the host may be in flight."""
-        return host.in_flight < concurrency_of(host.record.health, self._config.host_concurrency)
+        """Whether one more request to the host may be in flight. A slow one must not end up with all the workers."""
+        if host.in_flight >= concurrency_of(host.record.health, self._config.host_concurrency):
+            return False
+        is_quick = host.took_s is not None and host.took_s <= SLOW_S
+        return is_quick or host.in_flight < self._slow_most or not self._has_others(host)
+
+    def _has_others(self, host: Host) -> bool:
+        """Whether any other host waits or has a request in flight."""
+        return self._in_flight > host.in_flight or len(self._names) > (host.record.name in self._names)
 
     def budget_spent(self, host: Host) -> bool:
         """Whether the limit on a host's pages is reached, by records and claims together."""

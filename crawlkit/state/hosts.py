@@ -43,9 +43,10 @@ class Host:
 
     `claims` maps each claimed URL to the key of its row when it was claimed. `robots_pending` is set while a robots.txt of
     the host is being fetched; nothing else is claimed meanwhile.
+    `took_s` is how long its last request took, None before one ended.
     """
 
-    __slots__ = ("claims", "dirty", "head", "id", "in_flight", "record", "robots_pending")
+    __slots__ = ("claims", "dirty", "head", "id", "in_flight", "record", "robots_pending", "took_s")
 
     def __init__(self, record: HostRecord, *, known: bool) -> None:
         self.record = record
@@ -55,6 +56,7 @@ class Host:
         self.claims: dict[str, bytes] = {}
         self.in_flight = 0
         self.robots_pending = False
+        self.took_s: float | None = None
         self.dirty = False
 
     @property
