@@ -1,4 +1,4 @@
-"""What SIGINT does while nothing has begun."""
+"""What signals do outside of a crawl: while nothing has begun, and while a file is being written."""
 
 import os
 import signal
@@ -25,3 +25,24 @@ def nothing_begun() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def files_removed_when_ended() -> Iterator[None]:
+    """Let SIGTERM end the block by an exception, as SIGINT does, so that what is half written is removed.
+
+    Where the caller has us ignore SIGTERM, or handles it, that is left alone; so it is off the main thread.
+    """
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _leave(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)

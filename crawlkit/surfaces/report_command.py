@@ -13,6 +13,7 @@ from crawlkit.errors import UsageError
 from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
 from crawlkit.surfaces.health.views import View
 from crawlkit.surfaces.health.writing import write_view, write_view_file
+from crawlkit.surfaces.interrupts import files_removed_when_ended
 from crawlkit.surfaces.report import Only, ReportFormat, ReportOptions, write_report, write_report_file
 from crawlkit.surfaces.selection import Selection, read_fields
 from crawlkit.surfaces.sidecar import meta_of
@@ -56,7 +57,7 @@ def report_command(
     options = ReportOptions(ReportFormat(format_), None if only is None else Only(only), with_timing)
     rest = {"--only": only is not None, "--with-timing": with_timing, "--fields": fields is not None}
     view = _chosen([View(name) for name, given in views.items() if given], [name for name, given in rest.items() if given])
-    with open_crawl_for_reading(directory) as crawl:
+    with files_removed_when_ended(), open_crawl_for_reading(directory) as crawl:
         if view is not None:
             _show(view, crawl, options.format, output)
         else:

@@ -18,6 +18,7 @@ from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.directory import read_manifest
 from crawlkit.state.layout import SEARCH
 from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
+from crawlkit.surfaces.interrupts import files_removed_when_ended
 from crawlkit.surfaces.search.full_text import UNSAFE_AND_FAST, WEIGHTS, full_text_index
 from crawlkit.surfaces.speech import say
 from crawlkit.surfaces.sqlite_errors import sqlite_errors
@@ -56,7 +57,7 @@ def open_index(directory: Path) -> Iterator[sqlite3.Connection]:
     """
     path = directory / SEARCH
     if not _is_fresh(path, _stamp_of(directory)):
-        with open_crawl_for_reading(directory) as crawl:
+        with files_removed_when_ended(), open_crawl_for_reading(directory) as crawl:
             say(f"crawlkit: making {path} for this search and later ones")
             write_index(path, _entries(crawl), _stamp_of(directory))
     try:

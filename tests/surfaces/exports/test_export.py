@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from crawlkit.model import OrderReason, Record
 from crawlkit.state.directory import DirectoryLock
 from crawlkit.surfaces.exports.formats import ExportFormat
 from crawlkit.testing.forks import Faults, Nursery
+from tests import processes
 from tests.surfaces.conftest import Cli
 from tests.surfaces.made_crawls import RECORDS, Make, make_crawl, page
 
@@ -144,6 +146,18 @@ def test_a_full_disk_is_status_4_and_leaves_the_old_file_and_nothing_else(
     assert f"cannot write {out}" in ended.output
     assert out.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "x.crawl"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_without_leaving_a_half_written_file(make: Make, tmp_path: Path, number: signal.Signals) -> None:
+    links = tuple(f"http://a.test/{n}" for n in range(500))  # enough for a second of writing
+    directory = make(page(f"http://a.test/{n}", links=links) for n in range(2000))
+    half = tmp_path / "out.tmp"
+    with processes.started(processes.command("export", directory, "--to", "csv", "-o", tmp_path / "out"), tmp_path) as process:
+        processes.wait_until(lambda: half.exists() and half.stat().st_size > 0)
+        process.send_signal(number)
+        assert processes.ended(process).status == 128 + number
+    assert [path.name for path in tmp_path.iterdir()] == ["x.crawl"]
 
 
 def test_damage_met_half_way_leaves_the_old_file(cli: Cli, tmp_path: Path) -> None:
