@@ -5,6 +5,8 @@ Where they are too many for one file it is an index, and its parts lie beside it
 
 import shutil
 from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote, urljoin
@@ -44,8 +46,9 @@ class _Parts:
         self._urls = 0
         self._bytes = self._part.write(_HEAD)
 
-    def add(self, url: str) -> None:
-        entry = f"<url><loc>{_escaped(url)}</loc></url>\n".encode()
+    def add(self, url: str, last_modified: str | None) -> None:
+        dated = "" if last_modified is None else f"<lastmod>{last_modified}</lastmod>"
+        entry = f"<url><loc>{_escaped(url)}</loc>{dated}</url>\n".encode()
         if self._urls == self._limits.urls or self._bytes + len(entry) + len(_END) > self._limits.bytes:
             self._begin_part()
         self._first = self._first or url
@@ -88,10 +91,19 @@ def write_sitemap(job: ExportJob, limits: Limits = PROTOCOL) -> int:
     count = 0
     for record in job.records():
         if is_indexable(record):
-            parts.add(record.url)
+            parts.add(record.url, _as_w3c_date(record.last_modified))
             count += 1
     parts.close()
     return count
+
+
+def _as_w3c_date(header: str | None) -> str | None:
+    """Return a Last-Modified header as sitemaps write times, in UTC; None where it is not a time."""
+    try:
+        time = parsedate_to_datetime(header or "")
+        return time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
 
 
 def _escaped(url: str) -> str:

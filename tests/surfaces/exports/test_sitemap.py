@@ -4,6 +4,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from crawlkit.durable import open_replacement
 from crawlkit.state.reading import open_crawl_for_reading
 from crawlkit.surfaces.exports.job import ExportJob
@@ -33,6 +35,25 @@ def test_it_has_the_pages_that_may_be_indexed(cli: Cli, make: Make, tmp_path: Pa
     assert cli("export", "x.crawl", "--to", "sitemap", "-o", "sitemap.xml").status == 0
     assert locations(tmp_path / "sitemap.xml") == ["http://a.test/?a=1&b='x'"]
     assert "&amp;b=&apos;x&apos;" in (tmp_path / "sitemap.xml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("header", "shown"),
+    [
+        ("Sun, 06 Nov 1994 08:49:37 GMT", "<lastmod>1994-11-06T08:49:37Z</lastmod>"),
+        ("Sun, 06 Nov 1994 08:49:37 +0200", "<lastmod>1994-11-06T06:49:37Z</lastmod>"),
+        ("Sun, 06 Nov 1994 08:49:37 -0000", "<lastmod>1994-11-06T08:49:37Z</lastmod>"),
+        ("Sun Nov  6 08:49:37 1994", "<lastmod>1994-11-06T08:49:37Z</lastmod>"),
+        ("yesterday", ""),
+        ("Sun, 99 Nov 1994 08:49:37 GMT", ""),
+        ("Fri, 31 Dec 9999 23:59:59 -2300", ""),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_last_modified_that_is_a_time_is_shown(make: Make, tmp_path: Path, header: str | None, shown: str) -> None:
+    write(make([page("http://a.test/", last_modified=header)]), tmp_path / "s.xml", PROTOCOL)
+    assert f"<url><loc>http://a.test/</loc>{shown}</url>\n" in (tmp_path / "s.xml").read_text()
 
 
 def test_without_pages_it_is_empty(make: Make, tmp_path: Path) -> None:
