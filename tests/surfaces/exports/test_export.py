@@ -17,6 +17,7 @@ from crawlkit.state.directory import DirectoryLock
 from crawlkit.surfaces.exports.formats import ExportFormat
 from crawlkit.testing.forks import Faults, Nursery
 from tests import processes
+from tests.state.making import run_child
 from tests.surfaces.conftest import Cli
 from tests.surfaces.made_crawls import RECORDS, Make, make_crawl, page
 
@@ -144,6 +145,26 @@ def test_a_full_disk_is_status_4_and_leaves_the_old_file_and_nothing_else(
     assert ended.status == 4, ended
     assert len(ended.output.splitlines()) == 1
     assert f"cannot write {out}" in ended.output
+    assert out.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "x.crawl"]
+
+
+ROOM_FOR_THE_FILE_ALONE = """
+import resource, sys
+from pathlib import Path
+from crawlkit.state.reading import open_crawl_for_reading
+from crawlkit.surfaces.exports.formats import ExportFormat, export, writer_of
+with open_crawl_for_reading(Path(sys.argv[1])) as crawl:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+    export(crawl, ExportFormat.JSONL, Path(sys.argv[2]), writer_of(ExportFormat.JSONL))
+"""
+
+
+def test_a_disk_too_full_for_the_sidecar_leaves_the_old_file(make: Make, tmp_path: Path) -> None:
+    directory, out = make([]), tmp_path / "out"
+    out.write_text("old")
+    ended = run_child(ROOM_FOR_THE_FILE_ALONE, directory, out)
+    assert "StorageError: cannot write" in ended.stderr.splitlines()[-1]
     assert out.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "x.crawl"]
 
