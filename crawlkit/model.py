@@ -6,7 +6,7 @@ exhaustively.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -74,6 +74,14 @@ SENTENCES: Mapping[Reason, str] = MappingProxyType(
     }
 )
 """The fixed sentence of each reason: what the report's `detail` says."""
+
+
+class Source(IntEnum):
+    """Ways by which a URL is known, as bits: of each URL the set of all that hold is kept."""
+
+    LINK = 1  # a link, a canonical or a redirect of an admitted URL, within the depth limit
+    SEED = 2
+    SITEMAP = 4
 
 
 class Refusal(StrEnum):
@@ -315,3 +323,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_de
     words: int | None = None
     text_digest: str | None = None
     fields: dict[str, FieldValue] = {}
+    sources: int = 0
+    lastmod: str | None = None
+    priority: float | None = None

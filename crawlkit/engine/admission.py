@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from crawlkit.config import Config
 from crawlkit.engine.budget import Budget
-from crawlkit.model import Refusal
+from crawlkit.model import Refusal, Source
 from crawlkit.policy.edges import Edge
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.traps import Traps
 from crawlkit.policy.urls import host_of
-from crawlkit.state.codec import SeenEntry
+from crawlkit.state.codec import Head, SeenEntry
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host
 
@@ -35,16 +35,17 @@ class Admission:
         self._on_work = on_work
         self._refused: dict[str, Refusal] = {}  # by scope only, which is a function of the URL
 
-    def meet(self, edge: Edge, via: str | None) -> bool:
-        """Admit, lower or refuse the URL that an edge leads to, met on the page `via` (None for a seed).
+    def meet(self, edge: Edge, via: str | None, source: int = Source.LINK) -> bool:
+        """Admit, lower or refuse the URL that an edge leads to, met on the page `via` (None for a seed), by way of `source`.
 
         False if it is new and there is no budget for it: then nothing is done about it.
         """
         url, depth, hops = edge
         entry = self._state.seen.recent(url)
         if entry is not None:
-            if depth < entry.depth or hops < entry.hops:  # nine links in ten end here, known and no nearer
-                self._lower(edge, entry)
+            # Nine links in ten end here, known and no nearer.
+            if depth < entry.depth or hops < entry.hops or source & ~entry.sources:
+                self._lower(edge, entry, source)
             return True
         refusal = self._out_of_scope(url)
         if refusal is not None:
@@ -53,7 +54,7 @@ class Admission:
         name = host_of(url)
         entry = self._state.seen.find(url, self._state.hosts.id_of(name))  # of a known URL the host need not be loaded
         if entry is not None:
-            self._lower(edge, entry)
+            self._lower(edge, entry, source)
         elif via is not None and (refusal := self._traps.judge(url)) is not None:
             self._state.counters.refuse(refusal)
         elif self._too_deep(depth):
@@ -62,19 +63,19 @@ class Admission:
             return False
         else:
             host = self._state.hosts.get(name)
-            self._state.frontier.add(url, host, depth, hops, via)
+            self._state.frontier.add(url, host, depth, hops, via, source)
             self._on_work(host)
         return True
 
-    def _lower(self, edge: Edge, entry: SeenEntry) -> None:
-        """Give a URL that is known the lesser distances, each by itself.
+    def _lower(self, edge: Edge, entry: SeenEntry, source: int) -> None:
+        """Give a URL that is known the lesser distances, each by itself, and the source.
 
-        An edge that is too deep to admit counts for neither: whether its target is known by then depends on order.
+        An edge that is too deep to admit counts for nothing: whether its target is known by then depends on order.
         """
         url, depth, hops = edge
-        if (depth < entry.depth or hops < entry.hops) and not self._too_deep(depth):
-            host = self._state.hosts.get(host_of(url))
-            self._state.distances.lower(url, host, entry, min(depth, entry.depth), min(hops, entry.hops))
+        to = entry.joined(Head(depth, hops, source))
+        if to != entry.head and not self._too_deep(depth):
+            self._state.distances.lower(url, self._state.hosts.get(host_of(url)), entry, to)
 
     def _too_deep(self, depth: int) -> bool:
         return self._max_depth is not None and depth > self._max_depth

@@ -18,13 +18,13 @@ from crawlkit.engine.growth import Growth
 from crawlkit.engine.robots import Robots, Standing
 from crawlkit.engine.schedule import MOST_HOSTS, Schedule
 from crawlkit.exchange import Role
-from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Reason, Record, RobotsJob
+from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Reason, Record, RobotsJob, Source
 from crawlkit.policy.disposition import Again, Done, dispose, is_transient
 from crawlkit.policy.edges import Edge
 from crawlkit.policy.records import Place, record_of
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, origin_of
-from crawlkit.state.codec import QueueRow, SeenEntry, UrlState
+from crawlkit.state.codec import QueueRow
 from crawlkit.state.crawl import Checkpoint, CrawlState
 from crawlkit.state.hosts import Host
 from crawlkit.state.pages import reported_kind
@@ -138,7 +138,7 @@ class Coordinator:
         """Meet seeds: distance 0, exempt from include and exclude."""
         for url in urls:
             self.state.hosts.trim()
-            self._admission.meet(Edge(url, 0, 0), None)
+            self._admission.meet(Edge(url, 0, 0), None, Source.SEED)
 
     def look_again(self) -> None:
         """Look at all hosts in the store: URLs were queued without being met."""
@@ -197,10 +197,10 @@ class Coordinator:
 
     def _settled_before(self, host: Host, row: QueueRow) -> bool:
         """Look once more whether the URL has a record: a filter's wrong "no" must not make a second one."""
-        found = self.state.pages.distances(row.url)
+        found = self.state.pages.head(row.url)
         if found is None:
             return False
-        self.state.frontier.discard(host, row, SeenEntry(UrlState.SETTLED, *found), self.state.distances.lower)
+        self.state.frontier.discard(host, row, found.settled(), self.state.distances.lower)
         return True
 
     def _may_hop(self, host: Host, job: RobotsJob, now: float) -> bool:
@@ -287,7 +287,7 @@ class Coordinator:
         """Settle a claimed URL: its record, then what it leads to."""
         state = self.state
         entry = state.seen.entry(url, host.id)
-        record = record_of(Place(url, entry.depth, entry.hops, waited.attempts, waited.via), done, fetched)
+        record = record_of(Place(url, *entry.head, waited.attempts, waited.via), done, fetched)
         if self._on_page is not None and record.kind is Kind.PAGE:
             try:
                 self._on_page(record)

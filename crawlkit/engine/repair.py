@@ -19,7 +19,7 @@ from crawlkit.engine.admission import Admission
 from crawlkit.engine.budget import Budget
 from crawlkit.engine.growth import Growth
 from crawlkit.errors import ConfigError, StateDamaged, StateError, StateExists, StateVersion, StorageError
-from crawlkit.model import Kind, OrderReason, Record, Refusal
+from crawlkit.model import Kind, OrderReason, Record, Refusal, Source
 from crawlkit.policy.edges import Edge, admitting_edges
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, normalise
@@ -138,14 +138,20 @@ def _settings(directory: Path, salvage: Salvage) -> tuple[Config, list[str]]:
 
 
 def _seeds(directory: Path, salvage: Salvage) -> list[str]:
-    """Return the seeds: those that are listed, then what is at distance 0, which only a seed is."""
+    """Return the seeds: those that are listed, then what says that it is one, or is at distance 0 and does not say."""
     listed = [seed for seed in salvage.seeds() if normalise(seed) == seed]
-    settled = (record.url for record in _records(salvage) if (record.depth, record.hops) == (0, 0))
-    waiting = (row.url for row, _ in _waiting(salvage) if (row.depth, row.hops) == (0, 0))
+    settled = (record.url for record in _records(salvage) if _is_seed(record))
+    waiting = (row.url for row, _ in _waiting(salvage) if _is_seed(row))
     seeds = list(dict.fromkeys([*listed, *settled, *waiting]))
     if not seeds:
         raise StateDamaged(f"the seeds of {directory} are lost, and its scope with them; crawl anew: crawlkit run SEED")
     return seeds
+
+
+def _is_seed(known: Record | QueueRow) -> bool:
+    if known.sources:
+        return bool(known.sources & Source.SEED)
+    return (known.depth, known.hops) == (0, 0)
 
 
 def _records(salvage: Salvage) -> Iterator[Record]:
@@ -223,7 +229,7 @@ class _Rebuilding:
         state = self._state
         for record in _records(salvage):
             host = state.hosts.get(host_of(record.url))
-            state.frontier.add(record.url, host, record.depth, record.hops, record.via)
+            state.frontier.add(record.url, host, record.depth, record.hops, record.via, record.sources)
             state.frontier.finish(record.url, host)
             self._count(host, record)
             state.pages.put(record)
@@ -245,7 +251,7 @@ class _Rebuilding:
         state = self._state
         host = state.hosts.get(host_of(row.url))
         known = state.seen.find(row.url, host.id) is not None
-        self._admission.meet(Edge(row.url, row.depth, row.hops), row.via)
+        self._admission.meet(Edge(row.url, row.depth, row.hops), row.via, row.sources)
         admitted = not known and state.seen.find(row.url, host.id) is not None
         if admitted and (row.attempts or due_s is not None):
             state.frontier.postpone(row.url, host, row.attempts, due_s or 0.0, row.wait_s)
@@ -256,7 +262,7 @@ class _Rebuilding:
         Of a page whose links had to wait, those are admitted that had been, by the seen-set; the others have to be paid.
         """
         for url in self._seeds:
-            self._admission.meet(Edge(url, 0, 0), None)
+            self._admission.meet(Edge(url, 0, 0), None, Source.SEED)
         for record in _records(salvage):
             for edge in admitting_edges(record):
                 if not record.held or self._was_admitted(edge.url, salvage):

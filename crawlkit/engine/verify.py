@@ -6,19 +6,20 @@ from pathlib import Path
 
 from crawlkit.config import Config
 from crawlkit.errors import StateDamaged
-from crawlkit.model import Record
+from crawlkit.model import Record, Source
 from crawlkit.policy.edges import Edge, admitting_edges
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.traps import Traps
 from crawlkit.policy.urls import host_of
 from crawlkit.state import keys
 from crawlkit.state.bloom import MappedBloom, boot_id
+from crawlkit.state.codec import Head
 from crawlkit.state.findings import Report, Rule
 from crawlkit.state.layout import BLOOM
 from crawlkit.state.opening import Opened, open_database
 from crawlkit.state.reading import read_config, read_rescan, walk_seeds
 from crawlkit.state.store import Store
-from crawlkit.state.verify import Verification
+from crawlkit.state.verify import Verification, may_be
 
 TARGETS_IN_MEMORY = 100_000
 
@@ -67,7 +68,7 @@ def _links(store: Store, verification: Verification) -> "LinkCheck | None":
 
 
 class LinkCheck:
-    """Checks for each record what it admits: in scope and within the depth limit it was seen, and at no greater distance.
+    """Checks for each record what it admits: in scope and within the depth limit it was seen, as linked, and no further away.
 
     What looks like a trap may be unseen, and so may what a page leads to that had to wait for a budget.
     """
@@ -80,7 +81,7 @@ class LinkCheck:
         self._traps = Traps.of(config)
         self._scope = scope
         self._rescan = read_rescan(store)
-        self._targets: dict[str, tuple[int, int] | None] = {}
+        self._targets: dict[str, Head | None] = {}
 
     def look(self, key: bytes, record: Record) -> None:
         """Check the links of the record under `key`."""
@@ -92,11 +93,16 @@ class LinkCheck:
             if found is None:
                 if not (record.held or self._traps.judge(edge.url) or self._owed(key, record)):
                     self._findings.broke(Rule.EDGES_SEEN, f"{record.url} links to {edge.url}")
-            elif (edge.depth < found[0] or edge.hops < found[1]) and not self._excused(key, record, edge):
+            elif self._is_behind(found, edge) and not self._excused(key, record, edge):
                 self._findings.broke(
                     Rule.EDGES_DISTANCES,
-                    f"{edge.url} has depth {found[0]}, hops {found[1]}; by {record.url} {edge.depth}, {edge.hops}",
+                    f"{edge.url} has depth {found.depth}, hops {found.hops}, sources {found.sources}; "
+                    f"by {record.url} {edge.depth}, {edge.hops}, and a link",
                 )
+
+    @staticmethod
+    def _is_behind(found: Head, edge: Edge) -> bool:
+        return edge.depth < found.depth or edge.hops < found.hops or not may_be(found, Source.LINK)
 
     def _excused(self, key: bytes, record: Record, edge: Edge) -> bool:
         """Whether a lesser distance is still on its way: with a twin of the target, or of the record."""
@@ -108,8 +114,8 @@ class LinkCheck:
             return True
         return self._store.get(keys.relax_key(record.depth, record.url)) is not None
 
-    def _target(self, url: str) -> tuple[int, int] | None:
-        """Return the least distances noted of a URL, None if it was not seen; from memory if it was met lately."""
+    def _target(self, url: str) -> Head | None:
+        """Return the least distances noted of a URL, and its sources, None if it was not seen; from memory if met lately."""
         if url in self._targets:
             return self._targets[url]
         if len(self._targets) >= TARGETS_IN_MEMORY:

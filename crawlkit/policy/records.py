@@ -8,11 +8,12 @@ from crawlkit.policy.disposition import Done
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a URL stands in the crawl: its distances, the failed fetches before this one, where it was first met."""
+    """Where a URL stands in the crawl: distances and sources, the failed fetches before this one, where it was first met."""
 
     url: str
     depth: int
     hops: int
+    sources: int
     attempts: int
     via: str | None
 
@@ -51,5 +52,5 @@ def record_of(place: Place, done: Done, fetched: Fetched | None) -> Record:
     }  # fmt: skip
     return Record(
         url=place.url, kind=done.kind, depth=place.depth, hops=place.hops, reason=done.reason, message=done.message,
-        via=place.via, **told, **timing,  # type: ignore[arg-type]
+        via=place.via, sources=place.sources, **told, **timing,  # type: ignore[arg-type]
     )  # fmt: skip

@@ -16,7 +16,7 @@ Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack 
     g       number (8)                                          a seed's URL
     l       number (8)                                          a run of the ledger (`checkpoint.Run`)
     h       host id (8)                                         host record (`hosts.HostRecord`)
-    s       host id (8), URL id (10)                            seen entry: state, depth, hops[, tail of the row's key]
+    s       host id (8), URL id (10)                            seen entry: state, depth, hops*[, tail of the row's key]
     q       host id (8), priority (1), sequence (8)             queued row (`codec.QueueRow`)
     t       due, ms since the epoch (8), sequence (8)           row to be tried again then (`codec.QueueRow`)
     r       depth (4), URL's hash (16)                          URL whose edges are to be walked again (`codec.QueueRow`)
@@ -25,17 +25,18 @@ Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack 
     y       name's hash (8)                                     what it remembers, zstd (`templates.MemoryRecord`)
     w       hash of the host's name (8), depth (1), URL's hash  page some of whose links wait for credit (`templates.HeldRow`)
             (10)
-    p       the URL                                             depth (4), hops (1), record, zstd (`model.Record`)
+    p       the URL                                             depth (4), hops* (1), record, zstd (`model.Record`)
     F       number of a file of the archive (4)                 its size in bytes (8 bytes)
     E       file (4), offset (8)                                what the archive holds there (`exchange.Extent`)
     U       URL's hash (16), file (4), offset (8)               nothing: its extents
     D       SHA-256 of a body as archived (32)                  file (4), offset (8) of the response that it was first in
 
-Host and URL ids are BLAKE2b of 8 and 10 bytes with a personal string each (`keys`). A host's back queue is the range `q` + host
-id, ordered by priority (the depth, at most 255), then sequence. Example: the seed `http://a.test/` of a new crawl is
+Hops (*) share their number with the bits of `model.Source`, which lie above its lowest four. Host and URL ids are BLAKE2b of 8
+and 10 bytes with a personal string each (`keys`). A host's back queue is the range `q` + host id, ordered by priority (the
+depth, at most 255), then sequence. Example: the seed `http://a.test/` of a new crawl is
 
-    s f9f4.. (18 bytes)            [0, 0, 0, 00 0000000000000001]
-    q f9f4.. (8) 00 0000000000000001 ["http://a.test/", "a.test", 0, 0, 0, 0.0, null]
+    s f9f4.. (18 bytes)            [0, 0, 32, 00 0000000000000001]
+    q f9f4.. (8) 00 0000000000000001 ["http://a.test/", "a.test", 0, 0, 0, 0.0, null, 2]
 
 Where there is an archive, its bytes are synced first. A checkpoint is one synced batch with all that settled since the last
 one: the record `p`, the removal of `q`, the entry `s` with state 2, the rows of URLs that are new, the host, the counters and

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 import zstandard
 
-from crawlkit.model import Record
+from crawlkit.model import Record, Source
 from crawlkit.state.damage import damaged
 
 
@@ -23,20 +23,52 @@ class UrlState(IntEnum):
     SETTLED = 2
 
 
+class Head(NamedTuple):
+    """What may change of a URL after it was met, even when it has settled: it is in front of its record."""
+
+    depth: int
+    hops: int
+    sources: int
+
+    def settled(self) -> "SeenEntry":
+        """Return the seen entry of a URL that has settled with this."""
+        return SeenEntry(UrlState.SETTLED, self.depth, self.hops, sources=self.sources)
+
+
 class SeenEntry(NamedTuple):
-    """What the seen-set knows of a URL: `tail` leads to its row while it is queued or timed, else empty."""
+    """What the seen-set knows of a URL: `tail` leads to its row while it is queued or timed, else empty.
+
+    `sources` are the bits of `model.Source` that hold, 0 where a crawl of an earlier version did not note them.
+    """
 
     state: UrlState
     depth: int
     hops: int
+    tail: bytes = b""
+    sources: int = 0
+
+    @property
+    def head(self) -> Head:
+        """Distances and sources."""
+        return Head(self.depth, self.hops, self.sources)
+
+    def joined(self, met: Head) -> Head:
+        """Return the least of both distances, each by itself, and all sources."""
+        return Head(min(self.depth, met.depth), min(self.hops, met.hops), self.sources | met.sources)
+
+
+class _StoredEntry(NamedTuple):
+    state: UrlState
+    depth: int
+    packed: int
     tail: bytes = b""
 
 
 class QueueRow(msgspec.Struct, frozen=True, array_like=True):
     """A URL in a back queue or in the timed range.
 
-    `depth` and `hops` repeat the seen entry's, so that a row whose entry was overwritten (a filter's wrong "no") still
-    tells the least distance. `wait_s` is the wait that was asked for when it was timed: a due time further away than that
+    `depth`, `hops` and `sources` repeat the seen entry's, so that a row whose entry was overwritten (a filter's wrong "no")
+    still tells the least distance. `wait_s` is the wait that was asked for when it was timed: a due time further away than that
     is the work of a clock that jumped.
     """
 
@@ -47,24 +79,40 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True):
     attempts: int = 0
     wait_s: float = 0.0
     via: str | None = None
+    sources: int = 0
 
+
+_HOPS_BITS = 4
+"""Hops, at most 10, and sources share a number: three bits above four, so that neither costs a byte (`MAX_HOPS`)."""
+_ALL_SOURCES = sum(Source)
+_HOPS_MASK = (1 << _HOPS_BITS) - 1
 
 _encoder = msgspec.msgpack.Encoder()
 _row_decoder = msgspec.msgpack.Decoder(QueueRow)
-_seen_decoder = msgspec.msgpack.Decoder(SeenEntry)
+_seen_decoder = msgspec.msgpack.Decoder(_StoredEntry)
 
 
 def encode_seen(entry: SeenEntry) -> bytes:
     """Return a seen entry as bytes: 4 for most settled URLs."""
-    return _encoder.encode(tuple(entry) if entry.tail else tuple(entry[:3]))
+    state, depth, hops, tail, sources = entry
+    packed = hops | sources << _HOPS_BITS
+    return _encoder.encode((state, depth, packed, tail) if tail else (state, depth, packed))
 
 
 def decode_seen(value: bytes) -> SeenEntry:
     """Return the seen entry of `value`; StateDamaged if it is none."""
     try:
-        return _seen_decoder.decode(value)
+        state, depth, packed, tail = _seen_decoder.decode(value)
     except msgspec.DecodeError as error:
         raise damaged(f"a seen entry cannot be read: {error}") from error
+    return SeenEntry(state, depth, packed & _HOPS_MASK, tail, _sources_of(packed))
+
+
+def _sources_of(packed: int) -> int:
+    sources = packed >> _HOPS_BITS
+    if not 0 <= sources <= _ALL_SOURCES:
+        raise damaged(f"a URL has sources that there are not ({sources})")
+    return sources
 
 
 def encode_row(row: QueueRow) -> bytes:
@@ -84,7 +132,7 @@ _RECORD_HEAD = struct.Struct(">IB")
 
 
 class RecordCodec:
-    """Records as bytes: depth and hops in front, so that lowering them leaves the rest alone, then the rest compressed.
+    """Records as bytes: the head in front, so that changing it leaves the rest alone, then the rest compressed.
 
     One for each thread: a zstd context must not be used by two at once.
     """
@@ -96,28 +144,32 @@ class RecordCodec:
 
     def encode(self, record: Record) -> bytes:
         """Return the value of a record; its URL is the key and is not repeated."""
-        body = msgspec.structs.replace(record, url="", depth=0, hops=0)
-        return _RECORD_HEAD.pack(record.depth, record.hops) + self._compress(_encoder.encode(body))
+        body = msgspec.structs.replace(record, url="", depth=0, hops=0, sources=0)
+        return _packed_head(Head(record.depth, record.hops, record.sources)) + self._compress(_encoder.encode(body))
 
     def decode(self, url: str, value: bytes) -> Record:
         """Return the record of `url`; StateDamaged if the value is none."""
-        depth, hops = distances_of(value)
+        depth, hops, sources = head_of(value)
         try:
             body = self._decoder.decode(self._decompress(value[_RECORD_HEAD.size :]))
         except (msgspec.DecodeError, zstandard.ZstdError, MemoryError) as error:  # MemoryError: a length that cannot be
             raise damaged(f"the record of {url} cannot be read: {error}") from error
-        return msgspec.structs.replace(body, url=url, depth=depth, hops=hops)
+        return msgspec.structs.replace(body, url=url, depth=depth, hops=hops, sources=sources)
 
 
-def distances_of(value: bytes) -> tuple[int, int]:
-    """Return depth and hops of a record's value; StateDamaged if it is too short."""
+def head_of(value: bytes) -> Head:
+    """Return the head of a record's value; StateDamaged if it is too short."""
     try:
-        depth, hops = _RECORD_HEAD.unpack_from(value)
+        depth, packed = _RECORD_HEAD.unpack_from(value)
     except struct.error as error:
         raise damaged(f"a record's distances cannot be read: {error}") from error
-    return depth, hops
+    return Head(depth, packed & _HOPS_MASK, _sources_of(packed))
 
 
-def with_distances(value: bytes, depth: int, hops: int) -> bytes:
-    """Return a record's value with other distances."""
-    return _RECORD_HEAD.pack(depth, hops) + value[_RECORD_HEAD.size :]
+def with_head(value: bytes, head: Head) -> bytes:
+    """Return a record's value with another head."""
+    return _packed_head(head) + value[_RECORD_HEAD.size :]
+
+
+def _packed_head(head: Head) -> bytes:
+    return _RECORD_HEAD.pack(head.depth, head.hops | head.sources << _HOPS_BITS)

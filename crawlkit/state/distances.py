@@ -1,4 +1,4 @@
-"""Distances that were lowered: depth and hops of a URL, and the work of telling its links.
+"""What changes of a URL after it was met: its sources, its depth and hops, and the work of telling its links of these.
 
 A URL's depth is its graph distance from the seeds. When a shorter way to a settled URL is found, its record gets the lesser
 distances and a row in the relax range says that its admitting edges have to be walked again. Rows are taken lowest depth first
@@ -7,7 +7,7 @@ and removed in the batch that holds what came of them, so a crash repeats at mos
 
 from crawlkit.model import MAX_HOPS, Kind, Record
 from crawlkit.state import keys
-from crawlkit.state.codec import QueueRow, SeenEntry, UrlState, encode_row
+from crawlkit.state.codec import Head, QueueRow, SeenEntry, UrlState, encode_row
 from crawlkit.state.counters import Counters
 from crawlkit.state.damage import damaged
 from crawlkit.state.frontier import Frontier
@@ -31,16 +31,20 @@ class Distances:
         self._counters = counters
         self._head = RangeHead(keys.RELAX, keys.RELAX)
 
-    def lower(self, url: str, host: Host, entry: SeenEntry, depth: int, hops: int) -> None:
-        """Give a seen URL lesser distances; if it has settled, queue the propagation along its edges."""
+    def lower(self, url: str, host: Host, entry: SeenEntry, to: Head) -> None:
+        """Give a seen URL lesser distances, or more sources; if it has settled, queue the propagation along its edges."""
         if entry.state is not UrlState.SETTLED:
-            self._frontier.lower(url, host, entry, depth, hops)
+            self._frontier.lower(url, host, entry, to)
             return
-        self._seen.put(url, host.id, SeenEntry(UrlState.SETTLED, depth, hops))
+        depth, hops, _ = to
+        self._seen.put(url, host.id, to.settled())
+        if (depth, hops) == (entry.depth, entry.hops):
+            self._pages.set_head(url, to)
+            return
         record = self._pages.get(url)
         if record is None:
             raise damaged(f"{url} settled but has no record")
-        self._pages.set_distances(url, depth, hops)
+        self._pages.set_head(url, to)
         if record.kind is Kind.REDIRECT and hops < MAX_HOPS <= record.hops:
             self._counters.settled(Kind.FAILURE, -1)
             self._counters.settled(Kind.REDIRECT)

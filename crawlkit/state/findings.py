@@ -25,7 +25,7 @@ class Rule(StrEnum):
     SEEN_QUEUED = "seen.queued"  # every URL seen and not settled has the row that its entry points to
     SEEN_SETTLED = "seen.settled"  # every settled URL has a record, and one only
     RECORDS_SEEN = "records.seen"  # every record belongs to a URL that was seen
-    RECORDS_DISTANCES = "records.distances"  # with the same depth and hops
+    RECORDS_DISTANCES = "records.distances"  # with the same depth, hops and sources
     HOSTS_KNOWN = "hosts.known"  # every row and record has its host's record, under the host's id
     HOSTS_COUNTS = "hosts.counts"  # which counts them
     HOSTS_CURSOR = "hosts.cursor"  # and whose cursor is beyond no row
@@ -33,7 +33,7 @@ class Rule(StrEnum):
     ORIGINS = "origins.placed"  # what is known of a robots.txt lies under its origin
     FINISHED = "finished.empty"  # a crawl that says it is finished has nothing left to do
     EDGES_SEEN = "edges.seen"  # every URL that a record admits, in scope and within the depth, was seen
-    EDGES_DISTANCES = "edges.distances"  # at no greater distance than this way to it
+    EDGES_DISTANCES = "edges.distances"  # at no greater distance than this way to it, and as linked to
     FILTER = "filter.complete"  # the Bloom filter in use has every key of the seen-set
 
 

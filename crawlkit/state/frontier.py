@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from crawlkit.model import Source
 from crawlkit.state import keys
-from crawlkit.state.codec import QueueRow, SeenEntry, UrlState, decode_row, encode_row
+from crawlkit.state.codec import Head, QueueRow, SeenEntry, UrlState, decode_row, encode_row
 from crawlkit.state.counters import Counters
 from crawlkit.state.damage import damaged
 from crawlkit.state.head import RangeHead
@@ -25,7 +26,7 @@ from crawlkit.state.store import Store
 ROWS_IN_MEMORY = 65_536
 MOST_ROWS_A_HOST = 1024
 
-LowerDistance = Callable[[str, Host, SeenEntry, int, int], None]
+LowerDistance = Callable[[str, Host, SeenEntry, Head], None]
 
 
 class Frontier:
@@ -46,10 +47,10 @@ class Frontier:
 
     # Queued ----------------------------------------------------------------------------------------------------------
 
-    def add(self, url: str, host: Host, depth: int, hops: int, via: str | None) -> None:
+    def add(self, url: str, host: Host, depth: int, hops: int, via: str | None, sources: int = Source.LINK) -> None:
         """Queue a URL that is unseen."""
         if url in host.claims:
-            self._meet_claimed(url, host, depth, hops)
+            self._meet_claimed(url, host, Head(depth, hops, sources))
             return
         counters = self._counters
         counters.sequence += 1
@@ -59,17 +60,18 @@ class Frontier:
             host.record.admitted = True
             counters.hosts += 1
         tail = keys.queued_tail(depth, counters.sequence)
-        self._seen.add(url, host.id, SeenEntry(UrlState.QUEUED, depth, hops, tail))
-        self._queue(host, tail, QueueRow(url, host.record.name, depth, hops, via=via))
+        self._seen.add(url, host.id, SeenEntry(UrlState.QUEUED, depth, hops, tail, sources))
+        self._queue(host, tail, QueueRow(url, host.record.name, depth, hops, via=via, sources=sources))
 
-    def _meet_claimed(self, url: str, host: Host, depth: int, hops: int) -> None:
+    def _meet_claimed(self, url: str, host: Host, met: Head) -> None:
         """Restore the seen entry of a claimed URL: whatever a filter says of it, it was seen."""
         key = host.claims[url]
         row = self._row(key)
-        entry = SeenEntry(UrlState.QUEUED, row.depth, row.hops, key[9:])
+        entry = SeenEntry(UrlState.QUEUED, row.depth, row.hops, key[9:], row.sources)
         self._seen.add(url, host.id, entry)
-        if depth < row.depth or hops < row.hops:
-            self.lower(url, host, entry, min(depth, row.depth), min(hops, row.hops))
+        to = entry.joined(met)
+        if to != entry.head:
+            self.lower(url, host, entry, to)
 
     def _queue(self, host: Host, tail: bytes, row: QueueRow) -> None:
         key = keys.queue_key(host.id, tail)
@@ -83,17 +85,18 @@ class Frontier:
         host.record.queued -= 1
         self._hosts.changed(host)
 
-    def lower(self, url: str, host: Host, entry: SeenEntry, depth: int, hops: int) -> None:
-        """Give a URL that is queued, timed or claimed lesser distances; its place in the queue follows its depth."""
+    def lower(self, url: str, host: Host, entry: SeenEntry, to: Head) -> None:
+        """Give a URL that is queued, timed or claimed lesser distances, or more sources; its place follows its depth."""
         old_key = self._row_key(host, entry)
-        row = self._row(old_key, depth=depth, hops=hops)
+        depth, hops, sources = to
+        row = self._row(old_key, depth=depth, hops=hops, sources=sources)
         if entry.state is UrlState.TIMED:
             self._store.stage(old_key, encode_row(row))
             self._timed.push(old_key, row, MOST_ROWS_A_HOST)
-            self._seen.put(url, host.id, SeenEntry(UrlState.TIMED, depth, hops, entry.tail))
+            self._seen.put(url, host.id, SeenEntry(UrlState.TIMED, depth, hops, entry.tail, sources))
             return
         tail = keys.queued_tail(depth, keys.sequence_of(entry.tail))
-        self._seen.put(url, host.id, SeenEntry(UrlState.QUEUED, depth, hops, tail))
+        self._seen.put(url, host.id, SeenEntry(UrlState.QUEUED, depth, hops, tail, sources))
         self._unqueue(host, old_key)
         self._queue(host, tail, row)
         if url in host.claims:
@@ -116,8 +119,9 @@ class Frontier:
         self._counters.sequence += 1
         self._counters.queued += 1
         tail = keys.queued_tail(settled.depth, self._counters.sequence)
-        self._seen.put(url, host.id, SeenEntry(UrlState.QUEUED, settled.depth, settled.hops, tail))
-        self._queue(host, tail, QueueRow(url, host.record.name, settled.depth, settled.hops, via=via))
+        self._seen.put(url, host.id, settled._replace(state=UrlState.QUEUED, tail=tail))
+        row = QueueRow(url, host.record.name, settled.depth, settled.hops, via=via, sources=settled.sources)
+        self._queue(host, tail, row)
 
     # Claimed ---------------------------------------------------------------------------------------------------------
 
@@ -151,8 +155,11 @@ class Frontier:
         """Take back what adding a URL twice counted twice, and keep the least distance of the row that was removed."""
         self._counters.queued -= 1
         self._counters.seen -= 1
-        if entry is not None and (row.depth < entry.depth or row.hops < entry.hops):
-            lower(row.url, host, entry, min(row.depth, entry.depth), min(row.hops, entry.hops))
+        if entry is None:
+            return
+        to = entry.joined(Head(row.depth, row.hops, row.sources))
+        if to != entry.head:
+            lower(row.url, host, entry, to)
 
     def discard(self, host: Host, row: QueueRow, entry: SeenEntry, lower: LowerDistance) -> None:
         """Drop the row that `peek` returned: its URL had settled before as `entry`, the filter was wrong."""
@@ -182,7 +189,7 @@ class Frontier:
         self._unqueue(host, self._row_key(host, entry))
         host.claims.pop(url, None)
         self._counters.queued -= 1
-        settled = SeenEntry(UrlState.SETTLED, entry.depth, entry.hops)
+        settled = entry.head.settled()
         self._seen.put(url, host.id, settled)
         return settled
 
@@ -195,7 +202,7 @@ class Frontier:
         host.claims.pop(url, None)
         host.record.timed += 1
         tail = keys.timed_tail(due_s, keys.sequence_of(entry.tail))
-        self._seen.put(url, host.id, SeenEntry(UrlState.TIMED, entry.depth, entry.hops, tail))
+        self._seen.put(url, host.id, entry._replace(state=UrlState.TIMED, tail=tail))
         self._store.stage(keys.timed_key(tail), encode_row(row))
         self._timed.push(keys.timed_key(tail), row, MOST_ROWS_A_HOST)
 
@@ -224,7 +231,7 @@ class Frontier:
                 self._forget_twin(host, row, entry, lower)
                 continue
             tail = keys.queued_tail(entry.depth, keys.sequence_of(entry.tail))
-            self._seen.put(row.url, host.id, SeenEntry(UrlState.QUEUED, entry.depth, entry.hops, tail))
+            self._seen.put(row.url, host.id, entry._replace(state=UrlState.QUEUED, tail=tail))
             self._queue(host, tail, row)
             hosts.append(host)
         return hosts
@@ -244,4 +251,4 @@ class Frontier:
             tail = keys.timed_tail(now + row.wait_s, keys.sequence_of(entry.tail))
             self._store.unstage(key)
             self._store.stage(keys.timed_key(tail), encode_row(row))
-            self._seen.put(row.url, host.id, SeenEntry(UrlState.TIMED, entry.depth, entry.hops, tail))
+            self._seen.put(row.url, host.id, entry._replace(tail=tail))

@@ -6,7 +6,7 @@ import msgspec
 
 from crawlkit.model import MAX_HOPS, Kind, Reason, Record
 from crawlkit.state import keys
-from crawlkit.state.codec import RecordCodec, distances_of, with_distances
+from crawlkit.state.codec import Head, RecordCodec, head_of, with_head
 from crawlkit.state.store import Store
 
 
@@ -30,17 +30,17 @@ class Pages:
         value = self._store.get(keys.page_key(url))
         return None if value is None else self._codec.decode(url, value)
 
-    def distances(self, url: str) -> tuple[int, int] | None:
-        """Return depth and hops of the record of `url`, None if it has not settled."""
+    def head(self, url: str) -> Head | None:
+        """Return the head of the record of `url`, None if it has not settled."""
         value = self._store.get(keys.page_key(url))
-        return None if value is None else distances_of(value)
+        return None if value is None else head_of(value)
 
-    def set_distances(self, url: str, depth: int, hops: int) -> None:
-        """Stage other distances for the record of `url`."""
+    def set_head(self, url: str, head: Head) -> None:
+        """Stage other distances and sources for the record of `url`."""
         key = keys.page_key(url)
         value = self._store.get(key)
         if value is not None:
-            self._store.stage(key, with_distances(value, depth, hops))
+            self._store.stage(key, with_head(value, head))
 
     def walk(self) -> Iterator[Record]:
         """Yield the records on disk as they are reported, in the order of their URLs' bytes; memory does not grow."""
@@ -52,7 +52,7 @@ class Pages:
         found = []
         last = None
         for count, (key, value) in enumerate(self._store.walk(start or keys.PAGE, keys.after(keys.PAGE)), 1):
-            depth = distances_of(value)[0]
+            depth = head_of(value).depth
             if depth in depths:
                 found.append((key[1:].decode(), depth))
             if count == limit:

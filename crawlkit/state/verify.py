@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from crawlkit.errors import StateDamaged
-from crawlkit.model import Kind, Record
+from crawlkit.model import Kind, Record, Source
 from crawlkit.state import codec, keys
 from crawlkit.state.bloom import MappedBloom
 from crawlkit.state.checkpoint import Summary
-from crawlkit.state.codec import QueueRow, SeenEntry, UrlState
+from crawlkit.state.codec import Head, QueueRow, SeenEntry, UrlState
 from crawlkit.state.findings import Findings, Rule
 from crawlkit.state.hosts import decode_host
 from crawlkit.state.opening import BATCH
@@ -155,8 +155,8 @@ class Verification:
                 self.findings.broke(Rule.SEEDS, f"there is no seed number {number}")
             elif found is None:
                 self.findings.broke(Rule.SEEDS, f"{url} was not seen")
-            elif found != (0, 0) and not self.has_twin(url):
-                self.findings.broke(Rule.SEEDS, f"{url} has depth {found[0]}, hops {found[1]}")
+            elif (found[:2] != (0, 0) or not may_be(found, Source.SEED)) and not self.has_twin(url):
+                self.findings.broke(Rule.SEEDS, f"{url} has depth {found.depth}, hops {found.hops}, sources {found.sources}")
         if number < 0:
             self.findings.broke(Rule.SEEDS, "there is no seed")
 
@@ -181,16 +181,13 @@ class Verification:
         value = self._store.get(keys.seen_key(self._host_id(url), url))
         return None if value is None else codec.decode_seen(value)
 
-    def least(self, url: str) -> tuple[int, int] | None:
-        """Return the least depth and hops noted of a URL, None if it was not seen."""
+    def least(self, url: str) -> Head | None:
+        """Return the least depth and hops noted of a URL, and all sources; None if it was not seen."""
         entry = self.entry(url)
         if entry is None:
             return None
         value = None if entry.state is UrlState.SETTLED else self._store.get(keys.page_key(url))
-        if value is None:
-            return entry.depth, entry.hops
-        depth, hops = codec.distances_of(value)  # it had settled before it was queued again
-        return min(entry.depth, depth), min(entry.hops, hops)
+        return entry.head if value is None else entry.joined(codec.head_of(value))  # it had settled before it was queued again
 
     def has_twin(self, url: str) -> bool:
         """Whether a second row may tell a lesser distance of a URL than its entry does."""
@@ -239,7 +236,7 @@ class Verification:
             self._pointed_to[state] += 1
             priority = min(row.depth, keys.MAX_PRIORITY)
             misplaced = state is UrlState.QUEUED and keys.priority_of(key) != priority
-            if misplaced or (row.depth, row.hops) != (entry.depth, entry.hops):
+            if misplaced or (row.depth, row.hops, row.sources) != entry.head:
                 self.findings.broke(Rule.QUEUED_PLACED, f"{row.url} is not where its distances put it")
 
     def _find_rowless(self, state: UrlState) -> None:
@@ -266,10 +263,10 @@ class Verification:
                 continue
             if entry.state is not UrlState.SETTLED:
                 self.findings.checked["requeued"] += 1
-            elif (entry.depth, entry.hops) != (record.depth, record.hops):
+            elif entry.head != (record.depth, record.hops, record.sources):
                 self.findings.broke(
                     Rule.RECORDS_DISTANCES,
-                    f"{record.url}: {record.depth}, {record.hops}; its entry: {entry.depth}, {entry.hops}",
+                    f"{record.url}: {record.depth}, {record.hops}, {record.sources}; its entry: {tuple(entry.head)}",
                 )
             look(key, record)
 
@@ -325,6 +322,11 @@ class Verification:
         records = sum(self._kinds.values()) - checked["requeued"]
         if not self.findings.has(Rule.RECORDS_SEEN):
             compare(Rule.SEEN_SETTLED, "settled URLs and their records", self._entries[UrlState.SETTLED], records)
+
+
+def may_be(known: Head, source: Source) -> bool:
+    """Whether a URL has a source, as far as is known: crawls of earlier versions noted none."""
+    return not known.sources or bool(known.sources & source)
 
 
 def _tail(key: bytes) -> bytes:

@@ -5,8 +5,13 @@ JSON lines, CSV and the exports all take their columns from here.
 
 import msgspec
 
-from crawlkit.model import SENTENCES, FieldValue, Kind, Reason, Record
+from crawlkit.model import SENTENCES, FieldValue, Kind, Reason, Record, Source
 from crawlkit.policy.metadata import HEADINGS
+
+_SOURCES = tuple(
+    tuple(str(source.name).lower() for source in (Source.SEED, Source.SITEMAP, Source.LINK) if bits & source)
+    for bits in range(sum(Source) + 1)
+)
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +43,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     last_modified: str | None
     words: int | None
     text_digest: str | None
+    sources: tuple[str, ...]
+    lastmod: str | None
+    priority: float | None
 
 
 class TimedLine(Line, frozen=True, kw_only=True):
@@ -80,6 +88,9 @@ def as_line(record: Record) -> Line:
         last_modified=record.last_modified,
         words=record.words,
         text_digest=record.text_digest,
+        sources=_SOURCES[record.sources],
+        lastmod=record.lastmod,
+        priority=record.priority,
     )
 
 

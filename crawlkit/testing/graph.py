@@ -7,11 +7,11 @@ served. The oracle follows the contract's rules by itself: it shares no code wit
 
 import random
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from crawlkit.model import Kind
+from crawlkit.model import Kind, Source
 from crawlkit.testing.site import Reply, Route, Site, page, redirect
 
 MOST_HOPS = 10
@@ -40,6 +40,7 @@ class Answer:
     status: int
     depth: int
     hops: int
+    sources: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,17 @@ class Graph:
         """
         starts = seeds or self.seeds
         hosts = {urlsplit(url).hostname for url in starts} if scope is None else set(scope)
+
+        def counts(edge: tuple[str, int, int]) -> bool:
+            return urlsplit(edge[0]).hostname in hosts and (max_depth is None or edge[1] <= max_depth)
+
+        found = self._distances(starts, counts)
+        linked = {edge[0] for url, distance in found.items() for edge in self._edges(url, *distance) if counts(edge)}
+        sources = {url: Source.SEED * (url in starts) | Source.LINK * (url in linked) for url in found}
+        return {url: self._answer(url, *distance, sources[url]) for url, distance in found.items()}
+
+    def _distances(self, starts: Collection[str], counts: Callable[[tuple[str, int, int]], bool]) -> dict[str, tuple[int, int]]:
+        """Return depth and hops of all that the edges which count lead to."""
         found: dict[str, tuple[int, int]] = {}
         todo = deque((url, 0, 0) for url in starts)
         while todo:
@@ -101,10 +113,8 @@ class Graph:
             if now == before:
                 continue
             found[url] = now
-            for edge in self._edges(url, *now):
-                if urlsplit(edge[0]).hostname in hosts and (max_depth is None or edge[1] <= max_depth):
-                    todo.append(edge)
-        return {url: self._answer(url, *distance) for url, distance in found.items()}
+            todo.extend(filter(counts, self._edges(url, *now)))
+        return found
 
     def bfs(self, *seeds: str, max_depth: int | None = None) -> dict[str, int]:
         """Return the depth of every URL that a crawl from `seeds` admits."""
@@ -133,13 +143,13 @@ class Graph:
         if node.canonical is not None:
             yield node.canonical, depth + 1, 0
 
-    def _answer(self, url: str, depth: int, hops: int) -> Answer:
+    def _answer(self, url: str, depth: int, hops: int, sources: int) -> Answer:
         node = self.nodes.get(url, NOT_FOUND)
         if node.location is not None:
             kind = Kind.REDIRECT if hops < MOST_HOPS else Kind.FAILURE
         else:
             kind = Kind.PAGE if node.status < 400 else Kind.FAILURE
-        return Answer(kind, node.status, depth, hops)
+        return Answer(kind, node.status, depth, hops, sources)
 
 
 def _split(url: str) -> tuple[str, str]:

@@ -135,22 +135,22 @@ class World:
         return {url: self._record(url, answer) for url, answer in reached.answers(*self.seeds, max_depth=max_depth).items()}
 
     def _record(self, url: str, answer: Answer) -> Record:
-        refused = self.refusal(url)
-        if refused is not None:
-            return Record(url=url, kind=refused[0], depth=answer.depth, hops=answer.hops, reason=refused[1])
-        if url in self.broken:
-            return Record(url=url, kind=Kind.FAILURE, depth=answer.depth, hops=answer.hops, reason=Reason.TIMEOUT)
+        ended = self.refusal(url) or ((Kind.FAILURE, Reason.TIMEOUT) if url in self.broken else None)
+        if ended is not None:
+            kind, reason = ended
+            return Record(url=url, kind=kind, depth=answer.depth, hops=answer.hops, sources=answer.sources, reason=reason)
         facts = self._facts(url)
-        reason = None
+        failed = None
         if answer.kind is Kind.FAILURE:
-            reason = Reason.SERVER_ERROR if facts.status >= 500 else Reason.CLIENT_ERROR
+            failed = Reason.SERVER_ERROR if facts.status >= 500 else Reason.CLIENT_ERROR
             if answer.hops >= MAX_HOPS and facts.location:
-                reason = Reason.TOO_MANY_REDIRECTS
+                failed = Reason.TOO_MANY_REDIRECTS
         return Record(
             url=url,
             kind=answer.kind,
             depth=answer.depth,
             hops=answer.hops,
+            sources=answer.sources,
             status=facts.status,
             content_type=facts.content_type,
             body_bytes=facts.body_bytes,
@@ -160,7 +160,7 @@ class World:
             nofollow=facts.nofollow,
             redirect_to=facts.location,
             canonical=facts.canonical,
-            reason=reason,
+            reason=failed,
         )
 
     def needed_requests(self, url: str) -> int:

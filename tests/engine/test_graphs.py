@@ -61,17 +61,17 @@ def crawl(graph: Graph, directory: Path, **values: Any) -> Outcome:
         return runner.run(asyncio.wait_for(begin(graph.seeds, directory, config, Hooks(), Surroundings()), 100))
 
 
-def found(directory: Path) -> tuple[dict[str, tuple[Kind, int | None, int, int]], dict[str, tuple[str, ...]], bytes]:
+def found(directory: Path) -> tuple[dict[str, tuple[Kind, int | None, int, int, int]], dict[str, tuple[str, ...]], bytes]:
     """Return what the crawl found of each URL, its links, and the dump of all."""
     with CrawlState.open(directory) as state:
         records = list(state.pages.walk())
-    answers = {record.url: (record.kind, record.status, record.depth, record.hops) for record in records}
+    answers = {record.url: (record.kind, record.status, record.depth, record.hops, record.sources) for record in records}
     return answers, {record.url: record.links for record in records}, dump(records)
 
 
-def expected(graph: Graph, max_depth: int | None = None) -> dict[str, tuple[Kind, int | None, int, int]]:
+def expected(graph: Graph, max_depth: int | None = None) -> dict[str, tuple[Kind, int | None, int, int, int]]:
     answers = graph.answers(max_depth=max_depth)
-    return {url: (answer.kind, answer.status, answer.depth, answer.hops) for url, answer in answers.items()}
+    return {url: (answer.kind, answer.status, answer.depth, answer.hops, answer.sources) for url, answer in answers.items()}
 
 
 def test_one_eight_and_forty_eight_workers_find_what_the_oracle_says_and_the_same_bytes(served: Served, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from crawlkit.policy.disposition import Done
 from crawlkit.policy.records import Place, record_of
 
 URL, VIA = "http://a.test/x", "http://a.test/"
-PLACE = Place(URL, depth=2, hops=1, attempts=3, via=VIA)
+PLACE = Place(URL, depth=2, hops=1, sources=5, attempts=3, via=VIA)
 FACTS = Facts(
     status=200,
     content_type="text/html",
@@ -35,6 +35,7 @@ def test_a_page_has_all_that_its_answer_says() -> None:
         kind=Kind.PAGE,
         depth=2,
         hops=1,
+        sources=5,
         status=200,
         content_type="text/html",
         charset="utf-8",
@@ -68,6 +69,7 @@ def test_a_failure_without_an_answer_has_its_reason_and_nulls() -> None:
         kind=Kind.FAILURE,
         depth=2,
         hops=1,
+        sources=5,
         reason=Reason.TIMEOUT,
         message="10 s",
         fetched_at=100.0,
@@ -85,6 +87,7 @@ def test_what_needed_no_request_has_no_time_and_no_attempts() -> None:
         kind=Kind.EXCLUDED,
         depth=2,
         hops=1,
+        sources=5,
         reason=Reason.ROBOTS_DISALLOW,
         message="line 2: Disallow: /",
         via=VIA,

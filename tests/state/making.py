@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from crawlkit.config import Config
-from crawlkit.model import Kind, Record
-from crawlkit.state.codec import QueueRow, SeenEntry, UrlState
+from crawlkit.model import Kind, Record, Source
+from crawlkit.state.codec import Head, QueueRow
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host
 from crawlkit.state.pages import reported_kind
@@ -55,18 +55,18 @@ def meet(state: CrawlState, url: str, depth: int, hops: int = 0) -> None:
     if entry is None:
         state.frontier.add(url, host, depth, hops, None)
     elif depth < entry.depth or hops < entry.hops:
-        state.distances.lower(url, host, entry, min(depth, entry.depth), min(hops, entry.hops))
+        state.distances.lower(url, host, entry, entry.joined(Head(depth, hops, Source.LINK)))
 
 
 def claim(state: CrawlState, host: Host) -> QueueRow | None:
     """Do as the coordinator does: claim the host's first URL that has no record yet."""
     while (row := state.frontier.peek(host, state.distances.lower)) is not None:
-        found = state.pages.distances(row.url)
+        found = state.pages.head(row.url)
         if found is None:
             state.frontier.take(host, row)
             host.in_flight += 1
             return row
-        state.frontier.discard(host, row, SeenEntry(UrlState.SETTLED, *found), state.distances.lower)
+        state.frontier.discard(host, row, found.settled(), state.distances.lower)
     return None
 
 
@@ -76,7 +76,7 @@ def settle(state: CrawlState, url: str, links: tuple[str, ...] = (), redirect_to
     entry = state.frontier.finish(url, host)
     host.in_flight -= 1
     kind = Kind.PAGE if redirect_to is None else Kind.REDIRECT
-    record = Record(url=url, kind=kind, depth=entry.depth, hops=entry.hops, links=links, redirect_to=redirect_to)
+    record = Record(url=url, kind=kind, **entry.head._asdict(), links=links, redirect_to=redirect_to)
     state.pages.put(record)
     state.counters.settled(reported_kind(record))
     return record

@@ -10,18 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.errors import StateDamaged
-from crawlkit.model import Kind, Reason, Record
+from crawlkit.model import MAX_HOPS, Kind, Reason, Record, Source
 from crawlkit.state import codec
-from crawlkit.state.codec import QueueRow, RecordCodec, SeenEntry, UrlState
+from crawlkit.state.codec import Head, QueueRow, RecordCodec, SeenEntry, UrlState
 from crawlkit.state.hosts import HostRecord, decode_host
 
 TEXT = st.text(max_size=20)
 MAYBE_TEXT = st.none() | TEXT
 DEPTHS = st.integers(0, 2**32 - 1)
-HOPS = st.integers(0, 10)
+HOPS = st.integers(0, MAX_HOPS)
+SOURCES = st.integers(0, sum(Source))
+HEADS = st.builds(Head, DEPTHS, HOPS, SOURCES)
 TIMES = st.floats(0, 1e11)
-ENTRIES = st.builds(SeenEntry, st.sampled_from(UrlState), DEPTHS, HOPS, st.binary(max_size=16))
-ROWS = st.builds(QueueRow, TEXT, TEXT, DEPTHS, HOPS, st.integers(0, 100), TIMES, MAYBE_TEXT)
+ENTRIES = st.builds(SeenEntry, st.sampled_from(UrlState), DEPTHS, HOPS, st.binary(max_size=16), SOURCES)
+ROWS = st.builds(QueueRow, TEXT, TEXT, DEPTHS, HOPS, st.integers(0, 100), TIMES, MAYBE_TEXT, SOURCES)
 RECORDS = st.builds(
     Record,
     url=TEXT,
@@ -40,6 +42,7 @@ RECORDS = st.builds(
     fetched_at=st.none() | TIMES,
     attempts=st.integers(0, 9),
     via=MAYBE_TEXT,
+    sources=SOURCES,
 )
 HOSTS = st.builds(
     HostRecord, TEXT, *[st.integers(0, 2**40)] * 3, *[TIMES] * 4, cursor=st.binary(max_size=17), admitted=st.booleans()
@@ -62,13 +65,13 @@ def test_queue_rows_round_trip(row: QueueRow) -> None:
 def test_records_round_trip(record: Record) -> None:
     value = RecordCodec().encode(record)
     assert RecordCodec().decode(record.url, value) == record
-    assert codec.distances_of(value) == (record.depth, record.hops)
+    assert codec.head_of(value) == (record.depth, record.hops, record.sources)
 
 
-@given(RECORDS, DEPTHS, HOPS)
-def test_other_distances_leave_the_rest_of_a_record_as_it_is(record: Record, depth: int, hops: int) -> None:
-    value = codec.with_distances(RecordCodec().encode(record), depth, hops)
-    assert RecordCodec().decode(record.url, value) == msgspec.structs.replace(record, depth=depth, hops=hops)
+@given(RECORDS, HEADS)
+def test_another_head_leaves_the_rest_of_a_record_as_it_is(record: Record, head: Head) -> None:
+    value = codec.with_head(RecordCodec().encode(record), head)
+    assert RecordCodec().decode(record.url, value) == msgspec.structs.replace(record, **head._asdict())
 
 
 @given(HOSTS)
@@ -77,7 +80,7 @@ def test_host_records_round_trip(record: HostRecord) -> None:
 
 
 def test_a_settled_url_takes_four_bytes_in_the_seen_set() -> None:
-    assert len(codec.encode_seen(SeenEntry(UrlState.SETTLED, 127, 0))) == 4
+    assert len(codec.encode_seen(SeenEntry(UrlState.SETTLED, 127, MAX_HOPS, sources=sum(Source)))) == 4
 
 
 # Damage ----------------------------------------------------------------------------------------------------------------
@@ -130,6 +133,14 @@ def test_a_seen_entry_of_another_shape_is_damage(shape: object) -> None:
         codec.decode_seen(msgspec.msgpack.encode(shape))
 
 
+@pytest.mark.parametrize("packed", [0x80, -1])
+def test_sources_that_there_are_not_are_damage(packed: int) -> None:
+    with pytest.raises(StateDamaged, match="sources that there are not"):
+        codec.decode_seen(msgspec.msgpack.encode([2, 0, packed]))
+    with pytest.raises(StateDamaged, match="sources that there are not"):
+        codec.head_of(bytes(4) + bytes([packed % 256]))
+
+
 def test_a_record_whose_length_cannot_be_is_damage() -> None:
     """One flipped bit in a frame's header can ask for 2^60 bytes."""
     frame = bytes.fromhex("28b52ffd e0 ffffffffffffff0f") + bytes(16)
@@ -141,16 +152,17 @@ def test_a_record_whose_length_cannot_be_is_damage() -> None:
 
 
 def test_seen_entries_on_disk_are_what_is_documented() -> None:
-    queued = SeenEntry(UrlState.QUEUED, 0, 0, bytes.fromhex("00 0000000000000001"))
-    assert codec.encode_seen(queued) == bytes.fromhex("94 00 00 00 c409 000000000000000001")
-    assert codec.encode_seen(SeenEntry(UrlState.SETTLED, 3, 1)) == bytes.fromhex("93 02 03 01")
+    queued = SeenEntry(UrlState.QUEUED, 0, 0, bytes.fromhex("00 0000000000000001"), Source.SEED)
+    assert codec.encode_seen(queued) == bytes.fromhex("94 00 00 20 c409 000000000000000001")
+    assert codec.encode_seen(SeenEntry(UrlState.SETTLED, 3, 1, sources=Source.LINK)) == bytes.fromhex("93 02 03 11")
+    assert codec.decode_seen(bytes.fromhex("93 02 03 01")) == SeenEntry(UrlState.SETTLED, 3, 1)
     assert [(state.name, state.value) for state in UrlState] == [("QUEUED", 0), ("TIMED", 1), ("SETTLED", 2)]
 
 
 def test_queue_rows_on_disk_are_what_is_documented() -> None:
-    documented = b"\x97\xaehttp://a.test/\xa6a.test\x00\x00\x00\xcb" + bytes(8) + b"\xc0"
-    assert codec.encode_row(QueueRow("http://a.test/", "a.test", 0, 0)) == documented
-    assert msgspec.msgpack.decode(documented) == ["http://a.test/", "a.test", 0, 0, 0, 0.0, None]
+    documented = b"\x98\xaehttp://a.test/\xa6a.test\x00\x00\x00\xcb" + bytes(8) + b"\xc0\x02"
+    assert codec.encode_row(QueueRow("http://a.test/", "a.test", 0, 0, sources=Source.SEED)) == documented
+    assert msgspec.msgpack.decode(documented) == ["http://a.test/", "a.test", 0, 0, 0, 0.0, None, 2]
 
 
 def test_rows_written_before_fields_were_appended_are_still_read() -> None:
@@ -159,12 +171,12 @@ def test_rows_written_before_fields_were_appended_are_still_read() -> None:
 
 
 def test_records_on_disk_are_depth_hops_and_a_zstd_frame_that_does_not_repeat_the_url() -> None:
-    record = Record(url="http://a.test/", kind=Kind.PAGE, depth=258, hops=1, status=200, links=("http://a.test/b",))
+    record = Record(url="http://a.test/", kind=Kind.PAGE, depth=258, hops=1, sources=5, status=200, links=("http://a.test/b",))
     value = RecordCodec().encode(record)
-    assert value[:5] == bytes.fromhex("00000102 01")
+    assert value[:5] == bytes.fromhex("00000102 51")
     body = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(value[5:]))
     assert body[:5] == ["", "page", 0, 0, 200]
     assert body[10] is None
     assert body[11] == ["http://a.test/b"]
     frame = zstandard.ZstdCompressor().compress(msgspec.msgpack.encode(body))
-    assert RecordCodec().decode("http://a.test/", bytes.fromhex("00000102 01") + frame) == record
+    assert RecordCodec().decode("http://a.test/", bytes.fromhex("00000102 51") + frame) == record

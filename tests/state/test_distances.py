@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from crawlkit.errors import StateDamaged
-from crawlkit.model import MAX_HOPS, Kind, Reason
+from crawlkit.model import MAX_HOPS, Kind, Reason, Source
 from crawlkit.policy.edges import admitting_edges
 from crawlkit.state import keys
-from crawlkit.state.codec import SeenEntry, UrlState
+from crawlkit.state.codec import Head, SeenEntry, UrlState
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.layout import DATABASE
 from crawlkit.state.store import Store
@@ -48,8 +48,8 @@ def propagate(state: CrawlState) -> int:
 
 
 def depths(state: CrawlState, count: int) -> list[int | None]:
-    found = [state.pages.distances(url(n)) for n in range(count)]
-    return [None if distances is None else distances[0] for distances in found]
+    found = [state.pages.head(url(n)) for n in range(count)]
+    return [None if head is None else head.depth for head in found]
 
 
 def relax_rows(directory: Path) -> int:
@@ -71,7 +71,7 @@ def test_a_shorter_way_to_a_settled_page_lowers_all_that_lies_behind_it(state: C
     assert propagate(state) == 4
     assert depths(state, 4) == [4, 5, 6, 7]
     assert propagate(state) == 0
-    assert state.seen.find(url(3), host_of(state, url(3)).id) == (UrlState.SETTLED, 7, 0, b"")
+    assert state.seen.find(url(3), host_of(state, url(3)).id) == SeenEntry(UrlState.SETTLED, 7, 0, sources=Source.LINK)
 
 
 def test_what_is_still_to_propagate_survives_crashes_at_any_point(directory: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_page_that_did_not_get_nearer_is_not_walked_again(state: CrawlState) -
     meet(state, url(0), 3, 5)
     crawl(state, {0: [1]})
     meet(state, url(0), 3, 2)
-    assert state.pages.distances(url(0)) == (3, 2)
+    assert state.pages.head(url(0)) == (3, 2, 1)
     assert not state.distances.pending
 
 
@@ -141,10 +141,10 @@ def test_distances_never_rise(state: CrawlState) -> None:
     crawl(state, {})
     for depth, hops in ((9, 9), (3, 3), (4, 3), (3, 4)):
         meet(state, url(0), depth, hops)
-        assert state.pages.distances(url(0)) == (3, 3)
+        assert state.pages.head(url(0)) == (3, 3, 1)
     meet(state, url(0), 9, 1)
     meet(state, url(0), 1, 9)
-    assert state.pages.distances(url(0)) == (1, 1)
+    assert state.pages.head(url(0)) == (1, 1, 1)
 
 
 def test_a_cycle_comes_to_rest(state: CrawlState) -> None:
@@ -179,7 +179,7 @@ def test_a_redirect_whose_hops_fall_below_the_limit_becomes_one_without_a_fetch(
         meet(state, url(0), 0, MAX_HOPS)
         crawl(state, {}, {0: 1})
         assert kinds(state) == (0, 0, 1)
-        assert state.pages.distances(url(1)) is None
+        assert state.pages.head(url(1)) is None
         assert state.counters.seen == 1  # its target was not admitted
         state.checkpoint()
         [record] = state.pages.walk()
@@ -190,7 +190,7 @@ def test_a_redirect_whose_hops_fall_below_the_limit_becomes_one_without_a_fetch(
         propagate(state)
         crawl(state, {})
         assert kinds(state) == (1, 1, 0)
-        assert state.pages.distances(url(1)) == (0, MAX_HOPS)
+        assert state.pages.head(url(1)) == (0, MAX_HOPS, 1)
         state.checkpoint()
         first, second = state.pages.walk()
         assert (first.kind, first.reason, first.redirect_to) == (Kind.REDIRECT, None, url(1))
@@ -220,7 +220,7 @@ def test_lowered_hops_run_down_a_chain_of_redirects_and_open_its_end(state: Craw
     crawl(state, {}, chain)
     propagate(state)
     assert kinds(state) == (1, 12, 0)
-    assert [state.pages.distances(url(n)) for n in (5, 6, 10, 12)] == [(0, 5), (0, 0), (0, 4), (0, 6)]
+    assert [state.pages.head(url(n)) for n in (5, 6, 10, 12)] == [(0, 5, 1), (0, 0, 1), (0, 4, 1), (0, 6, 1)]
 
 
 # Damage ------------------------------------------------------------------------------------------------------------------
@@ -231,4 +231,4 @@ def test_a_settled_url_without_a_record_is_damage(state: CrawlState) -> None:
     entry = SeenEntry(UrlState.SETTLED, 5, 0)
     state.seen.add(url(0), host.id, entry)
     with pytest.raises(StateDamaged, match=r"http://a\.test/0 settled but has no record.*verify --repair"):
-        state.distances.lower(url(0), host, entry, 1, 0)
+        state.distances.lower(url(0), host, entry, Head(1, 0, Source.LINK))

@@ -6,8 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from crawlkit.model import Source
 from crawlkit.state import keys
-from crawlkit.state.codec import QueueRow, UrlState, decode_row
+from crawlkit.state.codec import QueueRow, SeenEntry, UrlState, decode_row
 from crawlkit.state.counters import Counters
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import HostRecord, decode_host
@@ -158,7 +159,7 @@ def test_a_timed_url_met_on_a_shorter_way_comes_back_with_it(state: CrawlState) 
     meet(state, A, 2, 1)
     promote(state, 1.0)
     queued, timed, hosts, _ = rows_on_disk(state)
-    assert queued == [QueueRow(A, "a.test", 2, 1, 2, 1.0)]
+    assert queued == [QueueRow(A, "a.test", 2, 1, 2, 1.0, sources=Source.LINK)]
     assert timed == []
     assert (hosts["a.test"].queued, hosts["a.test"].timed) == (1, 0)
 
@@ -219,7 +220,7 @@ def test_a_claimed_url_that_is_added_again_is_known_and_lowered(state: CrawlStat
     postpone(state, A, 1.0, attempts=row.attempts + 1)
     queued, timed, hosts, counters = rows_on_disk(state)
     assert queued == []
-    assert timed == [QueueRow(A, "a.test", 3, 1, 1, 1.0)]
+    assert timed == [QueueRow(A, "a.test", 3, 1, 1, 1.0, sources=Source.LINK)]
     assert (hosts["a.test"].queued, hosts["a.test"].timed, counters.queued, counters.seen) == (0, 1, 1, 1)
 
 
@@ -239,7 +240,7 @@ def test_a_settled_url_that_is_added_again_keeps_its_record_and_is_lowered(state
     settle(state, A)
     add_again(state, A, 2)
     assert claimed(state) is None
-    assert state.pages.distances(A) == (2, 0)
+    assert state.pages.head(A) == (2, 0, 1)
     queued, _, hosts, counters = rows_on_disk(state)
     assert (queued, hosts["a.test"].queued, counters.queued, counters.seen, counters.records) == ([], 0, 0, 1, 1)
 
@@ -253,8 +254,8 @@ def test_a_timed_url_that_is_added_again_is_claimed_once_and_keeps_its_least_dis
     settle(state, A)
     promote(state, 1.0)
     assert claimed(state) is None
-    assert state.pages.distances(A) == (1, 0)
-    assert state.seen.known(A, host_of(state, A).id) == (UrlState.SETTLED, 1, 0, b"")
+    assert state.pages.head(A) == (1, 0, 1)
+    assert state.seen.known(A, host_of(state, A).id) == SeenEntry(UrlState.SETTLED, 1, 0, sources=Source.LINK)
     queued, timed, hosts, counters = rows_on_disk(state)
     assert (queued, timed, hosts["a.test"].timed, counters.queued, counters.seen) == ([], [], 0, 0, 1)
 

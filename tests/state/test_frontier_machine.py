@@ -13,8 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from crawlkit.model import Source
 from crawlkit.policy.edges import admitting_edges
-from crawlkit.state.codec import UrlState
+from crawlkit.state.codec import Head, SeenEntry, UrlState
 from crawlkit.state.crawl import Checkpoint, CrawlState
 from crawlkit.state.layout import BLOOM
 from tests.state.frontier_model import Model, check_rows_on_disk
@@ -76,7 +77,7 @@ class FrontierMachine(RuleBasedStateMachine):
         else:
             assert url in self.model.urls
             if depth < entry.depth or hops < entry.hops:
-                self.state.distances.lower(url, host, entry, min(depth, entry.depth), min(hops, entry.hops))
+                self.state.distances.lower(url, host, entry, entry.joined(Head(depth, hops, Source.LINK)))
             self.model.meet(url, depth, hops)
 
     def add(self, url: str, depth: int, hops: int) -> None:
@@ -255,9 +256,9 @@ class FrontierMachine(RuleBasedStateMachine):
         state, counters = self.state, self.state.counters
         assert counters.seen == len(self.model.urls)
         for url, distances in self.model.distances().items():
-            assert state.pages.distances(url) == distances
+            assert state.pages.head(url) == (*distances, Source.LINK)
             entry = state.seen.known(url, host_of(state, url).id)
-            assert entry == (UrlState.SETTLED, *distances, b"")
+            assert entry == SeenEntry(UrlState.SETTLED, *distances, sources=Source.LINK)
         exceeding = sum(self.model.distances()[url][1] >= 10 for url in self.model.redirects)
         assert counters.redirects == len(self.model.redirects) - exceeding
         assert counters.failures == exceeding

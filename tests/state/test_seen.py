@@ -74,7 +74,7 @@ def test_a_filter_that_is_rebuilt_in_steps_answers_maybe_meanwhile(parts: Parts)
     steps = 0
     while parts.seen.rebuilding:
         n = steps * 37 % 300  # known to the database alone, or to both
-        assert parts.seen.find(url(n), HOST) == (UrlState.SETTLED, n, 0, b"")
+        assert parts.seen.find(url(n), HOST) == SeenEntry(UrlState.SETTLED, n, 0)
         assert parts.seen.find(url(1000 + steps), HOST) is None
         parts.seen.add(url(2000 + steps), HOST, SETTLED)
         if steps == 3:
@@ -85,7 +85,7 @@ def test_a_filter_that_is_rebuilt_in_steps_answers_maybe_meanwhile(parts: Parts)
     parts.write()
     parts.restart()
     for n in range(300):
-        assert parts.seen.find(url(n), HOST) == (UrlState.SETTLED, n, 0, b"")
+        assert parts.seen.find(url(n), HOST) == SeenEntry(UrlState.SETTLED, n, 0)
     for n in range(2000, 2000 + steps):
         assert parts.seen.find(url(n), HOST) == SETTLED
 
@@ -164,20 +164,25 @@ def test_the_recently_seen_are_never_older_than_the_database(parts: Parts) -> No
     parts.seen.add(url(0), HOST, SeenEntry(UrlState.SETTLED, 9, 0))
     for n in range(1, half + 10):
         parts.seen.add(url(n), HOST, SETTLED)
-    assert parts.seen.recent(url(0)) == (UrlState.SETTLED, 9, 0, b"")  # from the old generation
+    assert parts.seen.recent(url(0)) == SeenEntry(UrlState.SETTLED, 9, 0)  # from the old generation
     parts.seen.put(url(0), HOST, SeenEntry(UrlState.SETTLED, 5, 0))
-    assert parts.seen.recent(url(0)) == (UrlState.SETTLED, 5, 0, b"")
+    assert parts.seen.recent(url(0)) == SeenEntry(UrlState.SETTLED, 5, 0)
     parts.write()
     for n in range(half + 10, 3 * half + 20):
         parts.seen.add(url(n), HOST, SETTLED)
     assert parts.seen.recent(url(0)) is None
     assert parts.seen.recent(url(3 * half)) == SETTLED
-    assert parts.seen.find(url(0), HOST) == (UrlState.SETTLED, 5, 0, b"")
-    assert parts.seen.recent(url(0)) == (UrlState.SETTLED, 5, 0, b"")
+    assert parts.seen.find(url(0), HOST) == SeenEntry(UrlState.SETTLED, 5, 0)
+    assert parts.seen.recent(url(0)) == SeenEntry(UrlState.SETTLED, 5, 0)
 
 
 ENTRIES = st.builds(
-    SeenEntry, st.sampled_from(UrlState), st.integers(0, 300), st.integers(0, 10), st.just(b"") | st.just(bytes(9))
+    SeenEntry,
+    st.sampled_from(UrlState),
+    st.integers(0, 300),
+    st.integers(0, 10),
+    st.just(b"") | st.just(bytes(9)),
+    st.integers(0, 7),
 )
 STEPS = st.lists(
     st.tuples(st.just("set"), st.integers(0, 5), ENTRIES)

@@ -18,7 +18,7 @@ from crawlkit.policy.urls import host_of
 from crawlkit.state import keys
 from crawlkit.state.bloom import boot_id
 from crawlkit.state.checkpoint import Run, read_summary, write_summary
-from crawlkit.state.codec import QueueRow, decode_row, decode_seen, encode_row, encode_seen
+from crawlkit.state.codec import Head, QueueRow, decode_row, decode_seen, encode_row, encode_seen
 from crawlkit.state.findings import MOST_EXAMPLES, Rule
 from crawlkit.state.hosts import decode_host
 from crawlkit.state.layout import BLOOM, DATABASE
@@ -89,7 +89,7 @@ def _change_entry(store: Store, url: str, **changes: Any) -> None:
 
 def _deepen(store: Store) -> None:
     record = _a_record(store)
-    Pages(store).set_distances(record.url, record.depth + 5, record.hops)
+    Pages(store).set_head(record.url, Head(record.depth + 5, record.hops, record.sources))
     _change_entry(store, record.url, depth=record.depth + 5)
 
 

@@ -19,6 +19,7 @@ FIELDS = [
     *("url", "kind", "status", "depth", "content_type", "charset", "bytes", "truncated", "title", "digest", "links"),
     *("redirect_to", "canonical", "duplicate_of", "fields", "reason", "detail"),
     *("description", "language", "directives", "headings", "alternates", "etag", "last_modified", "words", "text_digest"),
+    *("sources", "lastmod", "priority"),
 ]
 TIMING = ["message", "fetched_at", "elapsed_ms", "attempts", "via"]
 

@@ -52,6 +52,9 @@ PAGE = Record(
     last_modified="Mon, 01 Jan 2024 00:00:00 GMT",
     words=321,
     text_digest="sha256:01",
+    sources=5,
+    lastmod="2024-01-02T00:00:00Z",
+    priority=0.5,
     fetched_at=1700000000.5,
     elapsed_ms=12,
     attempts=1,
@@ -75,6 +78,7 @@ FIELDS = [
     *("url", "kind", "status", "depth", "content_type", "charset", "bytes", "truncated", "title", "digest", "links"),
     *("redirect_to", "canonical", "duplicate_of", "fields", "reason", "detail"),
     *("description", "language", "directives", "headings", "alternates", "etag", "last_modified", "words", "text_digest"),
+    *("sources", "lastmod", "priority"),
 ]
 TIMING_FIELDS = ["message", "fetched_at", "elapsed_ms", "attempts", "via"]
 JSONL = ReportOptions(format=ReportFormat.JSONL)
@@ -135,7 +139,8 @@ def test_a_line_is_exactly_these_bytes() -> None:
         '"canonical":"https://example.com/","duplicate_of":null,"fields":{},"reason":null,"detail":null,'
         '"description":"About «it»","language":"de-AT","directives":["noindex"],'
         '"headings":{"h1":1,"h2":2,"h3":0,"h4":0,"h5":0,"h6":3},"alternates":{"en":"https://example.com/en"},'
-        '"etag":"W/\\"7\\"","last_modified":"Mon, 01 Jan 2024 00:00:00 GMT","words":321,"text_digest":"sha256:01"}\n'
+        '"etag":"W/\\"7\\"","last_modified":"Mon, 01 Jan 2024 00:00:00 GMT","words":321,"text_digest":"sha256:01",'
+        '"sources":["sitemap","link"],"lastmod":"2024-01-02T00:00:00Z","priority":0.5}\n'
     )
 
 
@@ -184,7 +189,7 @@ def test_what_a_record_lacks_is_null_and_its_links_are_empty() -> None:
     assert line["links"] == []
     assert line["fields"] == {}
     assert line["reason"] == "robots.disallow"
-    rest = set(FIELDS) - {"url", "kind", "depth", "links", "fields", "reason", "detail", "directives", "alternates"}
+    rest = set(FIELDS) - {"url", "kind", "depth", "links", "fields", "reason", "detail", "directives", "alternates", "sources"}
     assert all(line[name] is None for name in rest)
 
 
@@ -250,12 +255,15 @@ def test_json_lines_say_nothing_on_standard_error() -> None:
 def test_csv_rows_are_exactly_these_bytes() -> None:
     assert written(CSV, [PAGE, EXCLUDED])[0].decode() == (
         "url,kind,status,depth,content_type,charset,bytes,truncated,title,digest,links,redirect_to,canonical,duplicate_of,"
-        "fields,reason,detail,description,language,directives,headings,alternates,etag,last_modified,words,text_digest\n"
+        "fields,reason,detail,description,language,directives,headings,alternates,etag,last_modified,words,text_digest,"
+        "sources,lastmod,priority\n"
         "https://example.com/,page,200,0,text/html,utf-8,1234,false,Ünïcode «title»,sha256:00,"
         '"[""https://example.com/about"",""https://external.example.net/""]",,https://example.com/,,{},,,'
         'About «it»,de-AT,"[""noindex""]","{""h1"":1,""h2"":2,""h3"":0,""h4"":0,""h5"":0,""h6"":3}",'
-        '"{""en"":""https://example.com/en""}","W/""7""","Mon, 01 Jan 2024 00:00:00 GMT",321,sha256:01\n'
-        "https://example.com/private,excluded,,1,,,,,,,[],,,,{},robots.disallow,robots.txt disallows this URL.,,,[],,{},,,,\n"
+        '"{""en"":""https://example.com/en""}","W/""7""","Mon, 01 Jan 2024 00:00:00 GMT",321,sha256:01,'
+        '"[""sitemap"",""link""]",2024-01-02T00:00:00Z,0.5\n'
+        "https://example.com/private,excluded,,1,,,,,,,[],,,,{},robots.disallow,robots.txt disallows this URL.,"
+        ",,[],,{},,,,,[],,\n"
     )
 
 

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawlkit.model import Kind
+from crawlkit.model import Kind, Source
 from crawlkit.testing.graph import Answer, Features, Graph, Node, make_graph
 from crawlkit.testing.site import Reply
 
 H = "http://h1.test"
+LINK, SEED = Source.LINK, Source.SEED
 RICH = Features(redirects=9, chain=3, canonicals=5, missing=4, errors=3, outside=6, nofollow=8, unreachable=5)
 
 
@@ -48,34 +49,39 @@ class TestOracle:
         assert table(s="a", a="b", b="c", c="").bfs(f"{H}/s", max_depth=2) == {f"{H}/s": 0, f"{H}/a": 1, f"{H}/b": 2}
 
     def test_a_page_that_is_not_there_is_admitted_and_fails(self) -> None:
-        assert table(s="gone").answers(f"{H}/s")[f"{H}/gone"] == Answer(Kind.FAILURE, 404, 1, 0)
+        assert table(s="gone").answers(f"{H}/s")[f"{H}/gone"] == Answer(Kind.FAILURE, 404, 1, 0, LINK)
 
     def test_a_redirect_keeps_the_depth_and_counts_a_hop(self) -> None:
         graph = Graph({f"{H}/": Node(links=(f"{H}/r0",)), **chain(2)})
         assert graph.answers() == {
-            f"{H}/": Answer(Kind.PAGE, 200, 0, 0),
-            f"{H}/r0": Answer(Kind.REDIRECT, 302, 1, 0),
-            f"{H}/r1": Answer(Kind.REDIRECT, 302, 1, 1),
-            f"{H}/end": Answer(Kind.PAGE, 200, 1, 2),
+            f"{H}/": Answer(Kind.PAGE, 200, 0, 0, SEED),
+            f"{H}/r0": Answer(Kind.REDIRECT, 302, 1, 0, LINK),
+            f"{H}/r1": Answer(Kind.REDIRECT, 302, 1, 1, LINK),
+            f"{H}/end": Answer(Kind.PAGE, 200, 1, 2, LINK),
         }
 
     def test_hops_start_again_at_a_link(self) -> None:
         graph = Graph({**chain(2), f"{H}/end": Node(links=(f"{H}/next",)), f"{H}/next": Node()})
-        assert graph.answers(f"{H}/r0")[f"{H}/next"] == Answer(Kind.PAGE, 200, 1, 0)
+        assert graph.answers(f"{H}/r0")[f"{H}/next"] == Answer(Kind.PAGE, 200, 1, 0, LINK)
+
+    def test_sources_are_all_that_hold_within_the_depth_limit(self) -> None:
+        graph = table(s="a", a="s")
+        assert [answer.sources for answer in graph.answers(f"{H}/s").values()] == [SEED | LINK, LINK]
+        assert [answer.sources for answer in graph.answers(f"{H}/s", max_depth=1).values()] == [SEED, LINK]
 
     def test_a_redirect_at_ten_hops_fails_and_admits_nothing(self) -> None:
         ten, eleven = Graph(chain(10)), Graph(chain(11))
-        assert ten.answers(f"{H}/r0")[f"{H}/end"] == Answer(Kind.PAGE, 200, 0, 10)
+        assert ten.answers(f"{H}/r0")[f"{H}/end"] == Answer(Kind.PAGE, 200, 0, 10, LINK)
         answers = eleven.answers(f"{H}/r0")
-        assert answers[f"{H}/r10"] == Answer(Kind.FAILURE, 302, 0, 10)
+        assert answers[f"{H}/r10"] == Answer(Kind.FAILURE, 302, 0, 10, LINK)
         assert f"{H}/end" not in answers
 
     def test_a_link_into_a_long_chain_makes_it_arrive_and_depth_stays_the_least(self) -> None:
         graph = Graph({f"{H}/": Node(links=(f"{H}/a", f"{H}/r0")), f"{H}/a": Node(links=(f"{H}/r8",)), **chain(12)})
         answers = graph.answers()
-        assert answers[f"{H}/r8"] == Answer(Kind.REDIRECT, 302, 1, 0)
-        assert answers[f"{H}/r11"] == Answer(Kind.REDIRECT, 302, 1, 3)
-        assert answers[f"{H}/end"] == Answer(Kind.PAGE, 200, 1, 4)
+        assert answers[f"{H}/r8"] == Answer(Kind.REDIRECT, 302, 1, 0, LINK)
+        assert answers[f"{H}/r11"] == Answer(Kind.REDIRECT, 302, 1, 3, LINK)
+        assert answers[f"{H}/end"] == Answer(Kind.PAGE, 200, 1, 4, LINK)
 
     def test_a_loop_of_redirects_is_only_redirects(self) -> None:
         graph = Graph({f"{H}/": Node(302, location=f"{H}/b"), f"{H}/b": Node(302, location=f"{H}/")})

@@ -28,7 +28,7 @@ def ask(database: sqlite3.Connection, question: str) -> list[tuple[Any, ...]]:
 def test_records_and_links_are_the_report(cli: Cli, database: sqlite3.Connection) -> None:
     def as_line(row: sqlite3.Row) -> dict[str, Any]:
         line = {name: row[name] for name in row.keys() if name != "id"}  # noqa: SIM118  (a Row iterates over values)
-        for name in ("fields", "directives", "headings", "alternates"):
+        for name in ("fields", "directives", "headings", "alternates", "sources"):
             line[name] = None if line[name] is None else json.loads(line[name])
         line["truncated"] = None if line["truncated"] is None else bool(line["truncated"])
         links = database.execute("SELECT target FROM links WHERE source = ? ORDER BY position", (row["id"],))
