@@ -8,7 +8,8 @@ for record in report("example.crawl"):
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False  # as `typing` has it, whose import would be half of what ours takes
 
 if TYPE_CHECKING:
     from crawlkit.api import CrawlResult, crawl, crawl_async, report, resume, resume_async
