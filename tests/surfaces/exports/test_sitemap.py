@@ -81,11 +81,12 @@ def test_as_many_as_a_file_may_have_stay_in_one(make: Make, tmp_path: Path) -> N
 def test_no_file_is_larger_than_it_may_be(make: Make, tmp_path: Path) -> None:
     urls = [f"http://a.test/{n}{'x' * n}" for n in range(60)]
     directory = make(page(url) for url in urls)
-    write(directory, tmp_path / "s.xml", Limits(10**6, 1000))
-    parts = sorted(tmp_path.glob("s-*.xml"), key=lambda path: int(path.stem[2:]))
-    assert [url for part in parts for url in locations(part)] == sorted(urls, key=str.encode)
-    assert max(part.stat().st_size for part in parts) <= 1000
-    assert min(part.stat().st_size for part in parts[:-1]) > 850
+    for most in range(1000, 1030):
+        write(directory, tmp_path / f"{most}.xml", Limits(10**6, most))
+        parts = sorted(tmp_path.glob(f"{most}-*.xml"), key=lambda path: int(path.stem[5:]))
+        assert [url for part in parts for url in locations(part)] == sorted(urls, key=str.encode)
+        assert max(part.stat().st_size for part in parts) <= most
+        assert min(part.stat().st_size for part in parts[:-1]) > 850
 
 
 def test_the_bounds_are_those_of_the_protocol() -> None:

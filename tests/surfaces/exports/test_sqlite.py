@@ -39,6 +39,11 @@ def test_records_and_links_are_the_report(cli: Cli, database: sqlite3.Connection
     assert shown == expected
 
 
+def test_a_link_says_where_it_stands_on_its_page(database: sqlite3.Connection) -> None:
+    found = ask(database, "SELECT source, position, target, rel FROM links ORDER BY source, position")
+    assert found == [(1, 0, "http://a.test/b", None), (1, 1, "http://o.test/?a,b", "nofollow")]
+
+
 def test_the_file_is_sound_and_its_references_hold(database: sqlite3.Connection) -> None:
     assert ask(database, "PRAGMA integrity_check") == [("ok",)]
     assert ask(database, "PRAGMA foreign_key_check") == []
