@@ -17,10 +17,11 @@ UNSAFE_AND_FAST = """
 
 def full_text_index(columns: Sequence[str]) -> str:
     """Return the SQL that makes `records_fts` of the `columns` of all records; words match whatever their case and accents."""
+    # datasette finds the index of a table by the very letters of `content="records"`.
     weights = ", ".join(str(WEIGHTS[name]) for name in columns)
     return f"""
         CREATE VIRTUAL TABLE records_fts USING fts5(
-            {", ".join(columns)}, content = 'records', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
+            {", ".join(columns)}, content="records", content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
         );
         INSERT INTO records_fts (records_fts, rank) VALUES ('rank', 'bm25({weights})');
         INSERT INTO records_fts (records_fts) VALUES ('rebuild');

@@ -54,6 +54,16 @@ def test_equal_records_give_equal_bytes_however_they_came(cli: Cli, make: Make, 
     assert (tmp_path / "out0").read_bytes() == (tmp_path / "out1").read_bytes()
 
 
+@EVERY
+def test_what_a_killed_export_left_is_written_over(cli: Cli, make: Make, tmp_path: Path, format_: ExportFormat) -> None:
+    make()
+    for name in ("out", "again"):
+        assert cli("export", "x.crawl", "--to", format_, "-o", name).status == 0
+        (tmp_path / "again.tmp").write_bytes(b"half" * 9999)
+    (tmp_path / "again.tmp").unlink()
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "again").read_bytes()
+
+
 @pytest.mark.parametrize("format_", [ExportFormat.CSV, ExportFormat.JSONL])
 def test_csv_and_jsonl_are_the_report(cli: Cli, make: Make, tmp_path: Path, format_: ExportFormat) -> None:
     directory = make()

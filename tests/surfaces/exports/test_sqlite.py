@@ -73,6 +73,11 @@ def test_words_are_found_without_regard_to_case_and_accents(database: sqlite3.Co
     assert ask(database, found) == [("http://a.test/b",)]
 
 
+def test_datasette_finds_the_full_text_index_of_records(database: sqlite3.Connection) -> None:
+    pattern = '%VIRTUAL TABLE%USING FTS%content="records"%'  # from its `detect_fts_sql`
+    assert database.execute("SELECT name FROM sqlite_master WHERE sql LIKE ?", (pattern,)).fetchone()[0] == "records_fts"
+
+
 def test_meta_tells_what_the_sidecar_tells_but_the_clock(database: sqlite3.Connection, tmp_path: Path) -> None:
     meta = dict(ask(database, "SELECT key, value FROM meta"))
     beside = json.loads((tmp_path / "out.db.meta.json").read_text())
