@@ -39,7 +39,10 @@ def columns_of(struct: type[msgspec.Struct] = Line) -> tuple[Column, ...]:
 
 
 def _type_of(hint: object) -> ColumnType:
-    (kind,) = _without_none(hint)
+    kinds = list(_without_none(hint))
+    kind = kinds[0]
+    if len(kinds) > 1:
+        return ColumnType.NESTED
     if typing.get_origin(kind) in (tuple, list):
         arguments = [argument for argument in typing.get_args(kind) if argument is not Ellipsis]
         return ColumnType.TEXTS if arguments == [str] else ColumnType.NESTED
@@ -52,8 +55,8 @@ def _type_of(hint: object) -> ColumnType:
 
 
 def _without_none(hint: object) -> Iterator[object]:
-    """Yield what `hint` allows besides None: one type, as far as lines go."""
-    if isinstance(hint, types.UnionType):
+    """Yield the types that `hint` allows besides None."""
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
         yield from (part for part in typing.get_args(hint) if part is not types.NoneType)
     else:
         yield hint
