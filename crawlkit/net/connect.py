@@ -87,7 +87,9 @@ async def first_of(addresses: Sequence[tuple[str, int]], attempt: Callable[[str,
             if error.errno in NO_FILES:
                 raise
             failure = error
-    raise httpx.ConnectError(str(failure) or f"no connection within {_ATTEMPT_S:g} s") from failure
+    # The loop's own words are none where a handshake is reset.
+    said = f"no connection within {_ATTEMPT_S:g} s" if isinstance(failure, TimeoutError) else "the connection was reset"
+    raise httpx.ConnectError(str(failure) or said) from failure
 
 
 def tls_failure(error: ssl.SSLError) -> str:
