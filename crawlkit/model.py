@@ -1,11 +1,12 @@
 """The values that cross boundaries: frozen, without behaviour of their own.
 
+They are structs of msgspec, which are made in a tenth of the time that frozen dataclasses take.
+
 A URL is carried as a `str` in normal form (`policy.urls`). Closed sets are enums; whoever branches on one matches it
 exhaustively.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -121,8 +122,7 @@ MAX_HOPS = 10
 """Redirects that may lead to a URL; one that is reached by ten and redirects on is a failure (RFC 9110 section 15.4)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """A decision, with the rule that made it and its code; `refusal` is None exactly when accepted."""
 
     accepted: bool
@@ -130,8 +130,7 @@ class Verdict:
     refusal: Refusal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """An HTTP answer, read to its end or to a cap.
 
     `headers` are as received, names lower-cased, repeated ones kept in order. `body` is decoded (Content-Encoding undone).
@@ -148,8 +147,7 @@ class Response:
         return [value for key, value in self.headers if key == name]
 
 
-@dataclass(frozen=True, slots=True)
-class FetchFailure:
+class FetchFailure(msgspec.Struct, frozen=True):
     """No answer: the closed reason, and the library's own words (shown with timing only)."""
 
     reason: Reason
@@ -160,8 +158,7 @@ FieldValue = str | None | tuple[str, ...]
 """A field that was picked from a page: one text, None where nothing matches, or a list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What one answer says, body dropped. All URLs in normal form.
 
     `links` holds each http(s) link once, in the contract's order; `nofollow` the indices into `links` of those that do
@@ -196,7 +193,7 @@ class Facts:
     last_modified: str | None = None
     words: int | None = None
     text_digest: str | None = None
-    fields: Mapping[str, FieldValue] = field(default_factory=dict)
+    fields: Mapping[str, FieldValue] = msgspec.field(default_factory=dict)
 
 
 class SitemapForm(StrEnum):
@@ -218,8 +215,7 @@ class SitemapEntry(NamedTuple):
     priority: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sitemap:
+class Sitemap(msgspec.Struct, frozen=True):
     """What a sitemap says: its entries in order, those of an index being sitemaps; `cut` if that is not all of it."""
 
     form: SitemapForm
@@ -227,8 +223,7 @@ class Sitemap:
     cut: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PageJob:
+class PageJob(msgspec.Struct, frozen=True):
     """One claimed URL. `attempts` counts the fetches that failed before, over all runs; `via` is where it was first met."""
 
     url: str
@@ -237,8 +232,7 @@ class PageJob:
     via: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsJob:
+class RobotsJob(msgspec.Struct, frozen=True):
     """A fetch of one origin's robots.txt (`origin` like `https://example.com:8443`).
 
     `url` is the robots.txt itself or, after `hops` redirects, where it was redirected to; `host` is the origin's.
@@ -254,8 +248,7 @@ class RobotsJob:
 Job = PageJob | RobotsJob
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(msgspec.Struct, frozen=True):
     """What a worker hands back: `answer` is Facts for a page, Response for robots.txt, FetchFailure for either.
 
     `started_s` and `ended_s` are readings of the run's clock around the request. `exchange` is what went over the wire, where

@@ -9,13 +9,14 @@ to ever new ones. So where each URL that waits is met on many of the held pages,
 """
 
 import itertools
+from collections.abc import Iterator
 
 import msgspec
 
 from crawlkit.engine.admission import Admission
 from crawlkit.engine.budget import Budget
 from crawlkit.model import Facts, Fetched, OrderReason, Record, Refusal
-from crawlkit.policy.edges import admitting_edges
+from crawlkit.policy.edges import Edge, admitting_edges, followed, redirected
 from crawlkit.policy.urls import host_of
 from crawlkit.state.codec import UrlState
 from crawlkit.state.crawl import CrawlState
@@ -92,8 +93,12 @@ class Growth:
         The walk may end early, after `patience` such edges in a row (0 for never).
         """
         unpaid: list[tuple[int, str]] = []
-        in_a_row = 0
-        for place, edge in enumerate(itertools.islice(admitting_edges(record), position, None), position):
+        in_a_row, next_place = 0, position
+        for place, edge in self._doubtful(record):
+            if place < position:
+                continue
+            in_a_row = in_a_row if place == next_place else 0  # those between are known
+            next_place = place + 1
             if self._admission.meet(edge, record.url):
                 in_a_row = 0
                 continue
@@ -111,6 +116,14 @@ class Growth:
             for _, url in unpaid:
                 survey.note(url)
         self._state.counters.held += self._templates.hold(host, record.depth, HeldRow(record.url, unpaid[0][0]))
+
+    def _doubtful(self, record: Record) -> Iterator[tuple[int, Edge]]:
+        """Yield the edges of a record, with their places, but for most of those to what is known and no farther."""
+        urls, below = followed(record), record.depth + 1
+        for place in self._state.seen.doubtful(urls, below):
+            yield place, Edge(urls[place], below, 0)
+        if (edge := redirected(record)) is not None:
+            yield len(urls), edge
 
     # Held pages ------------------------------------------------------------------------------------------------------
 

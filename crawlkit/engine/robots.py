@@ -6,7 +6,7 @@ A Crawl-delay above the longest that the settings accept excludes the URLs of it
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 import msgspec
@@ -153,7 +153,7 @@ def next_hop(job: RobotsJob, answer: Response | FetchFailure) -> RobotsJob | Non
         return None
     values = set(answer.header_values(b"location"))
     target = resolve_location(job.url, values.pop()) if len(values) == 1 else None
-    return None if target is None else replace(job, url=target, hops=job.hops + 1)
+    return None if target is None else msgspec.structs.replace(job, url=target, hops=job.hops + 1)
 
 
 def _why(answer: Response | FetchFailure, now: float, max_retry_after_s: float) -> tuple[Reason, float | None]:

@@ -5,7 +5,7 @@ crawl's links: Broder, Najork and Wiener, WWW 2003), the Bloom filter, LevelDB f
 losing them costs time. Every layer answers with the entry, since a known URL may still be met on a shorter way.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from crawlkit.state import codec, keys
 from crawlkit.state.bloom import MappedBloom
@@ -34,6 +34,18 @@ class SeenSet:
             if entry is not None:
                 self._remember(url, entry)
         return entry
+
+    def doubtful(self, urls: Sequence[str], depth: int) -> list[int]:
+        """Return the places of those URLs that links from `depth` - 1 may be news of; the others are known and no farther.
+
+        Nine links in ten are: 0.1 us each here, ten times that if they are met one by one.
+        """
+        young = self._young
+        return [
+            place
+            for place, url in enumerate(urls)
+            if (entry := young.get(url)) is None or depth < entry[1] or entry[2]  # without hops: as near as links lead
+        ]
 
     def find(self, url: str, host: bytes) -> SeenEntry | None:
         """Return the entry, or None for an unseen URL (wrongly, if the filter lost bits: `known` asks the database)."""
