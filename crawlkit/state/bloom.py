@@ -4,6 +4,9 @@ The filter grows by layers, each four times as large and half as wrong as the on
 `ERROR_RATE` however many keys it takes (the sum of a geometric series; Almeida et al., Scalable Bloom Filters, 2007;
 pybloom-live's own scalable filter shrinks by 0.9 a layer and ends near ten times its rate).
 
+The keys are hashes themselves, so the bits that stand for one are taken from its last bytes by double hashing (Kirsch and
+Mitzenmacher, "Less Hashing, Same Performance", ESA 2006) and not by hashing it again: 1 us instead of 9.
+
 The bits live in a shared memory map: a kill leaves them in the page cache, so a filter of the same boot and crawl is used as
 it is. After a power cut it may lack bits, so any other filter is rebuilt. Bits that are set for a batch that was never
 written only cost a look-up.
@@ -13,6 +16,7 @@ import math
 import mmap
 import os
 import struct
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -30,7 +34,7 @@ _HEADER = struct.Struct("<8s16s36sBB")
 _COUNTS = struct.Struct(f"<{MAX_LAYERS}Q")
 _COUNTS_AT = 128
 _HEADER_BYTES = mmap.ALLOCATIONGRANULARITY
-_MAGIC = b"crkblm01"
+_MAGIC = b"crkblm02"
 _COMPLETE_AT = _HEADER.size - 1
 _LAYERS_AT = _HEADER.size - 2
 
@@ -58,13 +62,25 @@ def _layer_bytes(layer: int) -> int:
     return -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
 
 
+def _positions(slices: int, bits_per_slice: int) -> Callable[[bytes], Iterator[int]]:
+    """Return what gives a key's bit in each slice, lazily: most keys that are not in are denied by the first or second."""
+
+    def positions(key: bytes) -> Iterator[int]:
+        at, step = int.from_bytes(key[-10:-5]), int.from_bytes(key[-5:]) | 1
+        for _ in range(slices):
+            yield at % bits_per_slice
+            at += step
+
+    return positions
+
+
 def _reserve(file: BinaryIO, offset: int, size: int) -> None:
     # Not sparse: a full disk is an error here, and not a SIGBUS at some later bit.
     os.posix_fallocate(file.fileno(), offset, size)
 
 
 class MappedBloom:
-    """A growing set of keys that answers "surely not" or "maybe".
+    """A growing set of keys that answers "surely not" or "maybe". Of a key, the last ten bytes have to be evenly spread.
 
     `complete` is False until every key that the database holds has been added: until then nothing is surely absent.
     """
@@ -129,11 +145,10 @@ class MappedBloom:
         if last.count >= last.capacity:
             self._grow()
             last = self._layers[-1]
-        last.add(key.hex(), skip_check=True)
+        last.add(key, skip_check=True)
 
     def __contains__(self, key: bytes) -> bool:
-        text = key.hex()
-        return any(text in layer for layer in reversed(self._layers))
+        return any(key in layer for layer in reversed(self._layers))
 
     def save_counts(self) -> None:
         """Note how full each layer is; a count lost in a crash only lets the last layer take a few keys more."""
@@ -169,6 +184,7 @@ class MappedBloom:
         # Made without its constructor, which would allocate the bits in memory.
         filter_ = BloomFilter.__new__(BloomFilter)
         filter_._setup(error_rate, slices, bits_per_slice, capacity, min(count, capacity))
+        filter_.make_hashes = _positions(slices, bits_per_slice)
         filter_.bitarray = bitarray.bitarray(buffer=memoryview(mapped), endian="little")
         self._maps.append(mapped)
         self._layers.append(filter_)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.errors import ExitStatus, StorageError
+from crawlkit.state import keys
 from crawlkit.state.bloom import ERROR_RATE, FIRST_CAPACITY, MappedBloom, boot_id
 from tests.state.making import FULL_DISK, run_child
 
@@ -20,7 +21,7 @@ BOOT = b"01234567-89ab-cdef-0123-456789abcdef"
 
 
 def numbered(n: int) -> bytes:
-    return b"s%018d" % n
+    return keys.seen_key(b"8 bytes.", str(n))
 
 
 def full_file(path: Path) -> Path:
@@ -46,35 +47,35 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MappedBloo
     path = tmp_path_factory.mktemp("grown") / "seen.bloom"
     made = MappedBloom.create(path, CRAWL, BOOT)
     before = path.stat().st_size
-    keys = FIRST_CAPACITY + FIRST_CAPACITY // 8
-    for n in range(keys):
+    count = FIRST_CAPACITY + FIRST_CAPACITY // 8
+    for n in range(count):
         made.add(numbered(n))
     assert path.stat().st_size > 3 * before
-    yield made, keys, path
+    yield made, count, path
     made.close()
 
 
 def test_no_key_that_was_added_is_ever_denied_over_a_growth(grown: tuple[MappedBloom, int, Path]) -> None:
-    made, keys, _ = grown
-    assert all(numbered(n) in made for n in range(0, keys, 3))
+    made, count, _ = grown
+    assert all(numbered(n) in made for n in range(0, count, 3))
     edge = range(FIRST_CAPACITY - 500, FIRST_CAPACITY + 500)
     assert all(numbered(n) in made for n in edge)
 
 
 def test_the_error_rate_stays_below_its_bound_over_a_growth(grown: tuple[MappedBloom, int, Path], seed: int) -> None:
-    made, keys, _ = grown
-    others = random.Random(seed).sample(range(keys, 10**15), 20_000)
+    made, count, _ = grown
+    others = random.Random(seed).sample(range(count, 10**15), 20_000)
     wrong = sum(numbered(n) in made for n in others)
     assert 0 < wrong < ERROR_RATE * len(others)
 
 
 def test_a_grown_filter_is_reused_with_all_its_layers(grown: tuple[MappedBloom, int, Path]) -> None:
-    made, keys, path = grown
+    made, count, path = grown
     made.save_counts()
     made.mark_complete()
     again = MappedBloom.reuse(path, CRAWL, BOOT)
     assert again is not None
-    assert all(numbered(n) in again for n in range(0, keys, 1001))
+    assert all(numbered(n) in again for n in range(0, count, 1001))
     size = path.stat().st_size
     again.add(b"one more")
     assert path.stat().st_size == size  # the counts were read: it goes on filling the last layer
@@ -82,11 +83,11 @@ def test_a_grown_filter_is_reused_with_all_its_layers(grown: tuple[MappedBloom, 
 
 
 @given(st.sets(st.binary(min_size=1, max_size=20), min_size=1))
-def test_added_keys_are_maybe_in(bloom_dir: Path, keys: set[bytes]) -> None:
+def test_added_keys_are_maybe_in(bloom_dir: Path, added: set[bytes]) -> None:
     made = MappedBloom.create(bloom_dir / "seen.bloom", CRAWL, BOOT)
-    for key in keys:
+    for key in added:
         made.add(key)
-    assert all(key in made for key in keys)
+    assert all(key in made for key in added)
     made.close()
 
 
@@ -207,7 +208,7 @@ def test_a_directory_in_its_place_is_not_reused(tmp_path: Path) -> None:
 
 def test_the_header_on_disk_is_magic_crawl_boot_layers_complete_and_counts(tmp_path: Path) -> None:
     data = full_file(tmp_path / "seen.bloom").read_bytes()
-    assert data[:62] == b"crkblm01" + CRAWL + BOOT + b"\1\1"
+    assert data[:62] == b"crkblm02" + CRAWL + BOOT + b"\1\1"
     assert struct.unpack_from("<16Q", data, 128) == (100, *[0] * 15)
 
 
@@ -221,10 +222,11 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from crawlkit.state.bloom import MappedBloom, boot_id
+from crawlkit.state.keys import seen_key
 made = MappedBloom.create(Path(sys.argv[1]), b"c" * 16, boot_id())
 made.mark_complete()
 for n in range(5000):
-    made.add(b"s%018d" % n)
+    made.add(seen_key(b"8 bytes.", str(n)))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
