@@ -161,13 +161,13 @@ FieldValue = str | None | tuple[str, ...]
 class Facts(msgspec.Struct, frozen=True):
     """What one answer says, body dropped. All URLs in normal form.
 
-    `links` holds each http(s) link once, in the contract's order; `nofollow` the indices into `links` of those that do
-    not admit. `canonical` is the target of rel=canonical, `admits_canonical` whether it may admit. `location` is the
-    target of a redirect status, None if there is none or it is unusable. `retry_after` is the raw header.
-    `directives` are the robots directives in force (lower case, sorted). `sketch` are hashes of the visible text's shingles
-    (`policy.novelty`), None for what is not HTML. `headings` are the numbers of h1 to h6, none for what is not HTML;
-    `alternates` pairs of language and URL; `words` and `text_digest` those of the main text (`policy.page_text`). `language` is
-    a tag as RFC 5646 spells it; `etag` and `last_modified` are as sent. `fields` are those that `extract` asks for.
+    `links` holds each http(s) link once, in the contract's order; `nofollow` the indices into `links` of those that do not
+    admit. `canonical` is the target of rel=canonical, `admits_canonical` whether it may admit. `location` is the target of a
+    redirect status, None if there is none or it is unusable. `retry_after` is the raw header. `directives` are the robots
+    directives in force (lower case, sorted). `sketch` are hashes of the visible text's shingles (`policy.novelty`), empty
+    where the job did not ask for it, None for what is not HTML. `headings` are the numbers of h1 to h6, none for what is not
+    HTML; `alternates` pairs of language and URL; `words` and `text_digest` those of the main text (`policy.page_text`).
+    `language` is a tag as RFC 5646 spells it; `etag` and `last_modified` are as sent. `fields` are those that `extract` asks for.
     """
 
     status: int
@@ -224,12 +224,16 @@ class Sitemap(msgspec.Struct, frozen=True):
 
 
 class PageJob(msgspec.Struct, frozen=True):
-    """One claimed URL. `attempts` counts the fetches that failed before, over all runs; `via` is where it was first met."""
+    """One claimed URL. `attempts` counts the fetches that failed before, over all runs; `via` is where it was first met.
+
+    `sketched` says that a sketch of the page's text is wanted.
+    """
 
     url: str
     host: str
     attempts: int = 0
     via: str | None = None
+    sketched: bool = True
 
 
 class RobotsJob(msgspec.Struct, frozen=True):

@@ -27,6 +27,11 @@ FEW_PAGES = 8
 """Up to so many pages a template is young, and they are compared with all young ones of the host: traps make many shapes."""
 
 
+WELL_OFF = 256
+"""Credit of a template from which on its pages are not looked at: so of an honest one that grows a third of them is. Such a
+look is a tenth of what a page costs. A trap that became well off earns no more by it than it did before."""
+
+
 class Budget:
     """Prices and earnings of the templates of one crawl. `most` is the most a template may draw, 0 for no limit."""
 
@@ -52,12 +57,23 @@ class Budget:
         self._templates.changed(template)
         return True
 
+    def is_curious(self, url: str, via: str | None) -> bool:
+        """Whether it matters if the page at `url` is fresh: to its own template, or to that of the page which led to it."""
+        if not self._most:
+            return False
+        if self._templates.get(template_of(url)).credit < WELL_OFF:
+            return True
+        return via is not None and self._templates.get(template_of(via)).credit < WELL_OFF
+
     def earn(self, record: Record, sketch: tuple[int, ...] | None) -> bool:
-        """Settle what a record earns; `sketch` is None for what leads no further. Whether its text is new."""
+        """Settle what a record earns; `sketch` is None for what leads no further, empty if not looked at.
+
+        Whether its text is new.
+        """
         if not self._most:
             return False
         template = self._templates.get(template_of(record.url))
-        fresh = sketch is not None and self._is_fresh(record.url, template, sketch)
+        fresh = sketch is not None and len(sketch) > 0 and self._is_fresh(record.url, template, sketch)
         if fresh:
             if template.pages <= FEW_PAGES:
                 self._add(self.host(record.url), 1)

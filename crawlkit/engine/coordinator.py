@@ -188,7 +188,7 @@ class Coordinator:
                 self._end_unasked(host, row, refused)
                 return None
         state.frontier.take(host, row)
-        return PageJob(row.url, host.record.name, row.attempts, row.via)
+        return PageJob(row.url, host.record.name, row.attempts, row.via, self._growth.is_curious(row.url, row.via))
 
     def _end_unasked(self, host: Host, row: QueueRow, done: Done) -> None:
         """Settle the first row of a host without a request."""

@@ -72,6 +72,10 @@ class Growth:
         self._in_vain = 0  # pages walked since one led to anything, with nothing else to do
         self._surveys: dict[bytes, Survey] = {}  # what those led to, by the key of a host's account
 
+    def is_curious(self, url: str, via: str | None) -> bool:
+        """Whether it matters what the page at `url` says, to whether more like it are admitted."""
+        return self._budget.is_curious(url, via)
+
     def settle(self, record: Record, fetched: Fetched | None) -> None:
         """Take in what a record that settles says, then follow its links."""
         self._templates.trim()

@@ -40,13 +40,13 @@ class Worker:
         ended_s = self._clock.now()
         exchange = None if capture is None else capture.exchange(answer, fetcher.max_body_bytes)
         if isinstance(job, PageJob) and isinstance(answer, Response):
-            return Fetched(job, started_s, ended_s, await self._read(job.url, answer), exchange)
+            return Fetched(job, started_s, ended_s, await self._read(job, answer), exchange)
         return Fetched(job, started_s, ended_s, answer, exchange)
 
-    async def _read(self, url: str, response: Response) -> Facts:
+    async def _read(self, job: PageJob, response: Response) -> Facts:
         if len(response.body) <= INLINE_BODY_BYTES:
-            return read_answer(url, response, self._wanted)
-        return await asyncio.to_thread(read_answer, url, response, self._wanted)
+            return read_answer(job.url, response, self._wanted, sketched=job.sketched)
+        return await asyncio.to_thread(read_answer, job.url, response, self._wanted, sketched=job.sketched)
 
 
 def _veil(config: Config) -> Veil:

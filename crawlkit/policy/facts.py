@@ -31,7 +31,7 @@ _NO_PAGE = Page(
 )
 
 
-def read_answer(url: str, response: Response, wanted: Wanted = NOTHING_MORE) -> Facts:
+def read_answer(url: str, response: Response, wanted: Wanted = NOTHING_MORE, *, sketched: bool = True) -> Facts:
     """Return what the answer to a request of `url`, a normal form, says. Never raises.
 
     Title, links and meta elements are read of 2xx answers that are HTML by their type, or by their start where there is
@@ -41,6 +41,7 @@ def read_answer(url: str, response: Response, wanted: Wanted = NOTHING_MORE) -> 
     our product token. Where `nofollow` or `none` is among them, no link admits, nor does `canonical`. Of a page with
     more than `wanted.most_links` links the first ones are kept, and it is marked as truncated. `language` is the page's
     own, else the one language of Content-Language; `alternates` are the page's, then those of the Link header.
+    The sketch of the text, a tenth of the time of the rest, is left out unless `sketched`.
     """
     headers = _grouped(response.headers)
     declared = read_content_type(headers[b"content-type"])
@@ -71,7 +72,7 @@ def read_answer(url: str, response: Response, wanted: Wanted = NOTHING_MORE) -> 
         location=_location(url, headers[b"location"]) if response.status in REDIRECTS else None,
         retry_after=_first(headers[b"retry-after"]),
         directives=tuple(sorted(directives)),
-        sketch=None if texts is None else sketch_of(texts.visible, url),
+        sketch=None if texts is None else sketch_of(texts.visible, url) if sketched else (),
         description=metadata.description,
         language=metadata.language or language_tag(b",".join(headers[b"content-language"]).decode("latin-1")),
         headings=metadata.headings,

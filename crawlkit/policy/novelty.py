@@ -12,6 +12,7 @@ in a row of one text node, chosen by what they are, so that what two pages share
 import itertools
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from zlib import crc32
 
 from crawlkit.policy.urls import host_of, path_of
@@ -73,6 +74,7 @@ _ID = re.compile(r".*[0-9]|.{25}", re.S)
 _DIGITS = re.compile("[0-9]+")
 
 
+@lru_cache(4096)  # a page leads to many: of each its template is asked for again
 def template_of(url: str) -> str:
     """Return the shape of a normal form: host, first folder, extension, names of parameters; what is an id is masked.
 

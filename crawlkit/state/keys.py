@@ -6,6 +6,7 @@ only records end in something of free length, the URL itself. `state/__init__.py
 
 import math
 import struct
+from functools import lru_cache
 from hashlib import blake2b
 
 META = b"m"
@@ -119,6 +120,7 @@ def origin_key(origin: str) -> bytes:
     return ORIGIN + blake2b(origin.encode(), digest_size=16, person=b"crawlkit.orig").digest()
 
 
+@lru_cache(4096)  # three accounts a page, most of them the same ones
 def template_key(template: str) -> bytes:
     """Return the key of the account of a template, or of a host by its name."""
     return TEMPLATE + blake2b(template.encode(), digest_size=8, person=b"crawlkit.shap").digest()

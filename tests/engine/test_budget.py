@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crawlkit.config import Config
-from crawlkit.engine.budget import EARNED, Budget
+from crawlkit.engine.budget import EARNED, WELL_OFF, Budget
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.growth import FRESH_PAGES_A_ROUND
 from crawlkit.engine.verify import Thoroughness, verify
@@ -177,3 +177,24 @@ def test_what_leads_no_further_earns_its_price_back(state: CrawlState) -> None:
     assert paid(some, "/a/", 100) == 3
     some.earn(settled("/a/1"), None)
     assert paid(some, "/a/", 100) == 1
+
+
+def test_a_page_is_looked_at_while_its_template_or_its_leader_has_little_credit(state: CrawlState) -> None:
+    some = Budget(state.templates, 1000)
+    item, listing = HOST + "/a/1", HOST + "/list/1"
+    assert some.is_curious(item, listing)
+    some.grant(f"{HOST}/a/{n}" for n in range(WELL_OFF - 1))
+    assert some.is_curious(item, None)
+    some.grant([item])
+    assert not some.is_curious(item, None)
+    assert some.is_curious(item, listing)
+    some.grant(f"{HOST}/list/{n}" for n in range(WELL_OFF))
+    assert not some.is_curious(item, listing)
+    assert not Budget(state.templates, 0).is_curious(HOST + "/b/1", None)
+
+
+def test_a_page_that_was_not_looked_at_earns_nothing(state: CrawlState) -> None:
+    some = Budget(state.templates, 3)
+    paid(some, "/a/", 100)
+    assert not some.earn(settled("/a/1"), ())
+    assert paid(some, "/a/", 100) == 0
