@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from crawlkit.config import Config, changed_config
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
-from crawlkit.model import Facts, Fetched, FetchFailure, Job, Reason, Record, Response
+from crawlkit.model import Facts, Fetched, FetchFailure, Job, PageJob, Reason, Record, Response
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import path_of
 from crawlkit.state.crawl import CrawlState
@@ -125,6 +127,8 @@ class Driver:
             number = min(self._asked[job.url], len(found) - 1)
             self._asked[job.url] += 1
             return found[number]
+        if isinstance(found, Facts) and found.sketch and isinstance(job, PageJob) and not job.sketched:
+            return msgspec.structs.replace(found, sketch=())  # as a worker leaves it out
         if found is not None:
             return found
         return answer(404) if path_of(job.url) == "/robots.txt" else GONE
