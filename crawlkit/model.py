@@ -167,7 +167,7 @@ class Facts(msgspec.Struct, frozen=True):
     directives in force (lower case, sorted). `sketch` are hashes of the visible text's shingles (`policy.novelty`), empty
     where the job did not ask for it, None for what is not HTML. `headings` are the numbers of h1 to h6, none for what is not
     HTML; `alternates` pairs of language and URL; `words` and `text_digest` those of the main text (`policy.page_text`).
-    `language` is a tag as RFC 5646 spells it; `etag` and `last_modified` are as sent. `fields` are those that `extract` asks for.
+    `language` is a tag as RFC 5646 spells it; `etag` and `last_modified` are as sent; `fields` are what `extract` asks for.
     """
 
     status: int

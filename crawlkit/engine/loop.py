@@ -26,6 +26,9 @@ MOST_UNWRITTEN = 4_000
 MOST_UNARCHIVED_BYTES = 64 * 1024 * 1024
 """Bytes to be archived that may gather likewise."""
 
+RESULTS_A_TURN = 8
+"""Results that settle before the network has its turn: all at once, 64 connections made a stall of 80 ms in a hundred."""
+
 LONGEST_WAIT_S = 60.0
 
 _MOOT_AT_THE_END = (Ending.LIMIT_TIME, Ending.LOW_SPACE)
@@ -100,6 +103,7 @@ class Loop:
         match step:
             case Step.SETTLE:
                 self._settle(now)
+                await asyncio.sleep(0)
             case Step.CHECKPOINT:
                 self._begin_checkpoint(now)
             case Step.DISPATCH:
@@ -141,7 +145,8 @@ class Loop:
     # Results and fetches ---------------------------------------------------------------------------------------------
 
     def _settle(self, now: float) -> None:
-        results, self._results = self._results, []
+        results = self._results[:RESULTS_A_TURN]
+        del self._results[:RESULTS_A_TURN]
         self._nothing_due_until_s = 0.0
         for fetched in results:
             try:
@@ -163,8 +168,7 @@ class Loop:
             task.add_done_callback(self._done)
 
     async def _carry_out(self, job: Job) -> None:
-        fetched = await self._worker.carry_out(job)
-        self._results.append(fetched)  # looked up after the wait: the list is replaced at each settling
+        self._results.append(await self._worker.carry_out(job))
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -13,7 +13,7 @@ from crawlkit.config import Config
 from crawlkit.durable import TEMPORARY_SUFFIX
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
-from crawlkit.engine.loop import Loop
+from crawlkit.engine.loop import RESULTS_A_TURN, Loop
 from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, go_on
 from crawlkit.errors import ExitStatus, StorageError
 from crawlkit.model import Record
@@ -90,6 +90,28 @@ def stop_and_open(gate: Gate) -> None:
     gate.loop.stop(Ending.SIGTERM)
     gate.loop.stop(Ending.SIGINT)  # the first one counts
     gate.opened.set()
+
+
+# Turns ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_network_has_its_turn_between_results_that_come_all_at_once(tmp_path: Path) -> None:
+    workers = 64
+    gate = Gate(workers, lambda gate: gate.opened.set())
+    web = FakeWeb(star(workers, delay_s=LONG_S), sleep=gate.sleep)
+    pages_a_turn = [0]
+
+    async def main() -> Outcome:
+        hooks = Hooks(lambda _: pages_a_turn.__setitem__(-1, pages_a_turn[-1] + 1), gate.on_turn, around=gate.around)
+        crawling = asyncio.create_task(crawl(web, tmp_path / "crawl", settings(workers=workers), hooks))
+        while not crawling.done():
+            await asyncio.sleep(0)
+            pages_a_turn.append(0)
+        return await crawling
+
+    assert run(main()).counters.pages == 1 + workers
+    assert sum(pages_a_turn) == 1 + workers
+    assert max(pages_a_turn) <= RESULTS_A_TURN
 
 
 # Stops ----------------------------------------------------------------------------------------------------------------
