@@ -9,6 +9,7 @@
     memory           anonymous memory while it runs
     seen_set         the seen-set by layers
     resuming         from `crawlkit resume` to the first request
+    searching        an index of generated texts, asked
     live_loop        `checkpoint` and `durability`: the real loop over a transport without sockets
 
 Modules that are named `..._part` are programs: they measure in a process of their own and print one JSON object.

@@ -16,6 +16,7 @@ from benchmarks.live_loop import INTERVALS_S, bench_checkpoint, bench_durability
 from benchmarks.peers import default_cache
 from benchmarks.processes import BenchError
 from benchmarks.resuming import bench_resume
+from benchmarks.searching import bench_search
 from benchmarks.seen_set import bench_seen
 from benchmarks.static_site import Kind
 
@@ -89,6 +90,10 @@ def _durability(options: argparse.Namespace, prepared: Prepared) -> None:
     bench_durability(prepared, _sizes(options, (SMALL,))[0], seconds, options.repeat, intervals_s)
 
 
+def _search(options: argparse.Namespace, _: Prepared) -> None:
+    bench_search(options.pages or (200 if options.smoke else 100_000), 300, options.repeat)
+
+
 BENCHES: dict[str, Callable[[argparse.Namespace, Prepared], None]] = {
     "fetch": _fetch,
     "frontier": _frontier,
@@ -97,6 +102,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace, Prepared], None]] = {
     "memory": _memory,
     "checkpoint": _checkpoint,
     "durability": _durability,
+    "search": _search,
 }
 
 
@@ -112,7 +118,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--size", action="append", metavar="URLSxHOSTS", help="size of the crawl, for all but fetch; repeatable"
     )
     parser.add_argument("--large", action="store_true", help="10^7 URLs too: needs 20 minutes and 10 GB of disk")
-    parser.add_argument("--pages", type=int, help="pages: of the site (fetch, 5,000), or driven (frontier, memory)")
+    parser.add_argument(
+        "--pages", type=int, help="pages: of the site (fetch, 5,000), driven (frontier, memory), or searched (100,000)"
+    )
     parser.add_argument("--seconds", type=float, help="how long the loop runs (checkpoint 15, durability 10)")
     parser.add_argument("--connections", type=int, default=64, help="connections of each crawler (fetch, 64)")
     parser.add_argument("--site", action="append", type=Kind, choices=list(Kind), help="which site (fetch, both)")
