@@ -168,9 +168,8 @@ def _why(answer: Response | FetchFailure, now: float, max_retry_after_s: float) 
 def _verdict_without_file(origin: str, reason: Reason, answer: Response | FetchFailure, expires_s: float) -> OriginRecord:
     if isinstance(answer, Response):
         return OriginRecord(origin, RobotsState.UNREACHABLE, b"", expires_s)
-    if reason is Reason.PROXY:
-        return OriginRecord(origin, RobotsState.NO_PROXY, answer.message.encode(), expires_s)
-    return OriginRecord(origin, RobotsState.REFUSED if reason is Reason.ADDRESS else RobotsState.NO_HOST, b"", expires_s)
+    states = {Reason.PROXY: RobotsState.NO_PROXY, Reason.ADDRESS: RobotsState.REFUSED}
+    return OriginRecord(origin, states.get(reason, RobotsState.NO_HOST), answer.message.encode(), expires_s)
 
 
 def _all_end(record: OriginRecord) -> Done | None:
@@ -179,12 +178,16 @@ def _all_end(record: OriginRecord) -> Done | None:
         case RobotsState.UNREACHABLE:
             return Done(Kind.EXCLUDED, Reason.ROBOTS_UNREACHABLE)
         case RobotsState.NO_HOST:
-            return Done(Kind.FAILURE, Reason.HOST_UNREACHABLE)
+            return Done(Kind.FAILURE, Reason.HOST_UNREACHABLE, _words(record))
         case RobotsState.REFUSED:
-            return Done(Kind.FAILURE, Reason.ADDRESS)
+            return Done(Kind.FAILURE, Reason.ADDRESS, _words(record))
         case RobotsState.NO_PROXY:
-            return Done(Kind.FAILURE, Reason.PROXY, record.body.decode(errors="replace"))
+            return Done(Kind.FAILURE, Reason.PROXY, _words(record))
         case RobotsState.UNKNOWN | RobotsState.RULES | RobotsState.ALLOW:
             return None
         case _:
             assert_never(record.state)
+
+
+def _words(record: OriginRecord) -> str | None:
+    return record.body.decode(errors="replace") or None

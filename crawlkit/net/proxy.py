@@ -62,7 +62,7 @@ class ThroughProxy:
             check_name(origin.host)
             addresses = [(origin.host, origin.port)]
         else:
-            addresses = await self._resolver.addresses(origin.host, origin.port)
+            addresses = await self._checked(origin)
         if origin.scheme == "http" and not has_rule:
             connection = await self._reach(new)
             connection.forward = Forward(f"http://{_authority(origin)}".encode(), self._proxy.fields)
@@ -78,6 +78,13 @@ class ThroughProxy:
     def close(self) -> None:
         """Give up the resolver."""
         self._resolver.close()
+
+    async def _checked(self, origin: Origin) -> list[tuple[str, int]]:
+        try:
+            return await self._resolver.addresses(origin.host, origin.port)
+        except socket.gaierror as error:
+            said = f"{error.strerror or error}; it is looked up here, not by the proxy, unless allow_private is all"
+            raise socket.gaierror(error.errno, said) from error
 
     async def _reach(self, new: Callable[[], Connection]) -> Connection:
         scheme, host, port = self._proxy.origin

@@ -17,9 +17,9 @@ class RobotsState(IntEnum):
     RULES = 1  # a file was received: `body` decides
     ALLOW = 2  # there is none: all is allowed
     UNREACHABLE = 3  # answered 5xx or 429 to the last: all is disallowed for now
-    NO_HOST = 4  # the host could not be reached
+    NO_HOST = 4  # the host could not be reached; of this and what follows `body` says how
     REFUSED = 5  # the host has a private address, which we do not connect to
-    NO_PROXY = 6  # the proxy could not be reached or refused: `body` says how
+    NO_PROXY = 6  # the proxy could not be reached, or refused
 
 
 class OriginRecord(msgspec.Struct, frozen=True, array_like=True):

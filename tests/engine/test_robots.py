@@ -54,6 +54,7 @@ def test_with_robots_off_nobody_asks(drive: Drive) -> None:
         (TIMED_OUT, (Kind.FAILURE, Reason.HOST_UNREACHABLE), 3),
         (FetchFailure(Reason.TLS, "expired"), (Kind.FAILURE, Reason.HOST_UNREACHABLE), 1),
         (FetchFailure(Reason.ADDRESS, "10.0.0.1"), (Kind.FAILURE, Reason.ADDRESS), 1),
+        (FetchFailure(Reason.PROXY, "the proxy answers 407"), (Kind.FAILURE, Reason.PROXY), 3),
     ],
     ids=lambda value: str(getattr(value, "status", getattr(value, "reason", ""))) or None,
 )
@@ -64,7 +65,9 @@ def test_how_pages_end_follows_from_what_their_robots_txt_answers(
 
     assert crawl.drain() is Ending.FINISHED
 
-    assert ending_of(crawl.records()[SEED]) == ending
+    record = crawl.records()[SEED]
+    assert ending_of(record) == ending
+    assert record.message == (robots.message if isinstance(robots, FetchFailure) else None)
     assert crawl.asked(ROBOTS) == asked
     assert crawl.asked(SEED) == (ending[0] is Kind.PAGE)
 

@@ -106,6 +106,8 @@ def test_an_ipv6_host_stands_in_brackets_in_what_the_proxy_is_asked() -> None:
 def test_the_guard_refuses_before_the_proxy_is_asked_anything(url: str, reason: Reason) -> None:
     (answer,), server = asyncio.run(forwarded(url))
     assert reason_of(answer) is reason
+    assert isinstance(answer, FetchFailure)
+    assert ("unless allow_private is all" in answer.message) == (reason is Reason.NAME_NOT_FOUND)
     assert server.connections == 0
 
 
