@@ -5,3 +5,9 @@ In the order a request meets them: `fetch` (one URL to one answer or reason, nev
 `proxy` (new ones through a proxy), `resolver` (names to checked addresses), `addresses` (which are public), `wire` (one
 connection: request out, answer in), `decode` (the body's encoding undone, bounded). `http2` is the other transport.
 """
+
+import sys
+
+# httpx would load its own command line, and rich and pygments with it, where they are installed: a tenth of what crawlkit
+# takes to start. It does without where this cannot be imported.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
