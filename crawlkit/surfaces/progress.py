@@ -7,13 +7,8 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.live import Live
-from rich.table import Table
-
 from crawlkit.engine.coordinator import Coordinator
 
-LIVE_EVERY_S = 0.2
 PLAIN_EVERY_S = 10.0
 RATE_OVER_S = 10.0
 
@@ -64,35 +59,16 @@ class PlainProgress(Progress):
         print("crawlkit: " + ", ".join(f"{name} {value}" for name, value in figures.items()), file=sys.stderr, flush=True)  # noqa: T201
 
 
-class LiveProgress(Progress):
-    """A table of one row that is drawn over itself."""
-
-    def __init__(self, live: Live) -> None:
-        super().__init__(LIVE_EVERY_S)
-        self._live = live
-
-    def draw(self, figures: dict[str, str]) -> None:
-        """Draw the table anew."""
-        table = Table(box=None, pad_edge=False)
-        for name in figures:
-            table.add_column(name, justify="right", style="bold" if name == "pages" else "")
-        table.add_row(*figures.values())
-        self._live.update(table, refresh=True)
-
-
 @contextmanager
 def open_progress(*, wanted: bool | None, quiet: bool) -> Iterator[Progress]:
     """Give the progress to show: live on a terminal, elsewhere a plain line now and then; by default nothing when quiet."""
     if not (not quiet if wanted is None else wanted):
         yield Progress(PLAIN_EVERY_S)
     elif sys.stderr.isatty():
-        live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
-        live.start()
-        try:
-            yield LiveProgress(live)
-        finally:
-            with contextlib.suppress(OSError):
-                live.stop()
+        from crawlkit.surfaces.live_progress import open_live  # noqa: PLC0415  (rich takes a tenth of the time to start)
+
+        with open_live() as progress:
+            yield progress
     else:
         yield PlainProgress(PLAIN_EVERY_S)
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawlkit.errors import StateDamaged
+from crawlkit.model import Source
 from crawlkit.state import keys
 from crawlkit.state.bloom import MappedBloom
 from crawlkit.state.codec import SeenEntry, UrlState
@@ -215,3 +216,21 @@ def test_look_ups_agree_with_a_dict_over_writes_kills_and_rebuilds(
                 now = dict(on_disk)
         assert {n: parts.seen.find(url(n), HOST) for n in range(6)} == {n: now.get(n) for n in range(6)}
     parts.close()
+
+
+@pytest.mark.parametrize(
+    ("entry", "doubtful"),
+    [
+        (None, True),
+        (SeenEntry(UrlState.QUEUED, 1, 0, b"tail", Source.LINK), True),  # nearer now
+        (SeenEntry(UrlState.SETTLED, 0, 0, b"", Source.LINK), False),
+        (SeenEntry(UrlState.SETTLED, 0, 1, b"", Source.LINK), True),  # without a redirect now
+        (SeenEntry(UrlState.SETTLED, 0, 0, b"", Source.SEED), True),  # by a link now
+        (SeenEntry(UrlState.SETTLED, 0, 0, b"", Source.SEED | Source.LINK), False),
+    ],
+)
+def test_a_link_is_passed_over_only_if_it_is_no_news(parts: Parts, entry: SeenEntry | None, doubtful: bool) -> None:
+    if entry is not None:
+        parts.seen.add(url(1), HOST, entry)
+    parts.seen.add(url(2), HOST, SeenEntry(UrlState.SETTLED, 0, 0, b"", Source.LINK))
+    assert parts.seen.doubtful([url(2), url(1)], 0) == ([1] if doubtful else [])
