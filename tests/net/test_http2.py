@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from crawlkit.errors import TooManyOpenFiles
 from crawlkit.model import FetchFailure, Reason, Response
 from crawlkit.net.fetch import Fetcher
 from crawlkit.net.http2 import Http2Transport
@@ -17,6 +18,7 @@ from tests.net.client import BOTH_LOOPS, LONG_S, LoopFactory
 from tests.net.h2_server import H2Answer, H2End, H2Server, h2_server
 from tests.net.raw_server import End, Script, raw_server
 from tests.net.table_dns import TableDns
+from tests.net.test_pool import no_files_left
 
 MIB = 1 << 20
 OK = H2Answer(body=b"ok")
@@ -226,3 +228,13 @@ def test_requests_to_one_host_share_a_connection_at_the_same_time() -> None:
             return shown(answers), server.connections
 
     assert asyncio.run(play()) == ([(200, b"ok", False)] * 8, 1)
+
+
+def test_where_files_run_out_that_is_said_and_no_page_has_failed() -> None:
+    async def play() -> None:
+        async with h2_server([OK]) as server, fetcher_over_h2(to(server.port)) as fetcher:
+            with no_files_left():
+                await fetcher.fetch(URL)
+
+    with pytest.raises(TooManyOpenFiles, match=r"may have \d+ .* needs about \d+; .*ulimit -n \d+"):
+        asyncio.run(play())
