@@ -221,6 +221,11 @@ def test_a_canonical_is_judged_by_what_it_turned_out_to_be(
     assert text(cli, "canonicals")[0] == shown
 
 
+def test_a_page_that_is_its_own_canonical_or_names_none_is_not_shown(cli: Cli, make: Make) -> None:
+    make([page(f"{A}/", canonical=f"{A}/"), page(f"{A}/none"), redirect("/r", f"{A}/", canonical=f"{A}/none")])
+    assert rows(cli, "canonicals") == []
+
+
 # All of them ---------------------------------------------------------------------------------------------------------
 
 EVERY = pytest.mark.parametrize("view", View)
