@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from crawlkit.config import SETTINGS
+from crawlkit.surfaces.exports.formats import ExportFormat
 from crawlkit.testing.server import SiteServer
 from crawlkit.testing.site import Reply, Site, page, redirect, robots, status
 from tests.surfaces.conftest import Cli
@@ -125,6 +126,24 @@ def test_csv_into_a_file_is_what_standard_output_gets(cli: Cli, server: SiteServ
     assert (
         cli("report", "x.crawl", "--format", "csv", "--only", "pages", "--with-timing").out == (tmp_path / "x.csv").read_text()
     )
+
+
+def test_a_crawled_site_is_exported_as_reported_and_shows_what_to_mend(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
+    base = server.url
+    report = cli("report", "x.crawl", "--format", "jsonl").out.encode()
+    for format_ in ExportFormat:
+        assert cli("export", "x.crawl", "--to", format_, "-o", f"x.{format_}").status == 0
+        meta = json.loads((tmp_path / f"x.{format_}.meta.json").read_text())
+        assert meta["report_sha256"] == hashlib.sha256(report).hexdigest()
+    assert cli("report", "x.crawl", "--broken").out.splitlines() == [
+        f"{base}/gone 410, linked from 1",
+        f"  {base}/",
+        f"{base}/moved 301 -> {base}/new, linked from 1",
+        f"  {base}/",
+    ]
+    assert cli("report", "x.crawl", "--redirects").out == f"{base}/moved 301 -> {base}/new 200\n"
+    assert cli("report", "x.crawl", "--canonicals").out == f"other {base}/new -> {base}/ 200\n"
+    assert cli("search", "x.crawl", "HOME").out.splitlines() == ["Höme", f"  {base}/", "  *Höme*"]
 
 
 def test_a_sidecar_says_what_made_the_report_depend_on_order(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
