@@ -23,6 +23,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 _VIEWS = {
     View.BROKEN: "Instead: what failed or redirects, with the pages that link to it.",
+    View.ORPHANS: "Instead: what a sitemap names and nothing else leads to.",
     View.REDIRECTS: "Instead: what redirects, with the chain that it begins.",
     View.TITLES: "Instead: pages without a title, or with that of others.",
     View.CANONICALS: "Instead: pages whose canonical is another URL, and what is wrong with that.",

@@ -7,16 +7,18 @@ from typing import assert_never
 from crawlkit.state.reading import CrawlReader
 from crawlkit.surfaces.health.broken import Broken, find_broken
 from crawlkit.surfaces.health.canonicals import Canonical, find_canonicals
+from crawlkit.surfaces.health.orphans import Orphan, find_orphans
 from crawlkit.surfaces.health.redirects import Redirected, find_redirects
 from crawlkit.surfaces.health.titles import Titled, find_titles
 
-Row = Broken | Redirected | Titled | Canonical
+Row = Broken | Orphan | Redirected | Titled | Canonical
 
 
 class View(StrEnum):
     """What is looked at, by the option's name."""
 
     BROKEN = "broken"
+    ORPHANS = "orphans"
     REDIRECTS = "redirects"
     TITLES = "titles"
     CANONICALS = "canonicals"
@@ -27,6 +29,8 @@ def row_type(view: View) -> type[Row]:
     match view:
         case View.BROKEN:
             return Broken
+        case View.ORPHANS:
+            return Orphan
         case View.REDIRECTS:
             return Redirected
         case View.TITLES:
@@ -42,6 +46,8 @@ def rows_of(view: View, crawl: CrawlReader) -> Iterator[Row]:
     match view:
         case View.BROKEN:
             return find_broken(crawl)
+        case View.ORPHANS:
+            return find_orphans(crawl)
         case View.REDIRECTS:
             return find_redirects(crawl)
         case View.TITLES:

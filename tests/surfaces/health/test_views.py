@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from crawlkit.model import Kind, Reason, Record
-from crawlkit.surfaces.health import broken
+from crawlkit.model import Kind, Reason, Record, Source
+from crawlkit.surfaces.health import referrers
 from crawlkit.surfaces.health.views import View
 from tests.state.making import run_child
 from tests.surfaces.conftest import Cli
@@ -23,8 +23,8 @@ def redirect(path: str, target: str, **facts: Any) -> Record:
     return Record(url=A + path, kind=Kind.REDIRECT, depth=1, redirect_to=target, **{"status": 301, **facts})
 
 
-def failure(path: str, status: int | None = 404, reason: Reason = Reason.CLIENT_ERROR) -> Record:
-    return Record(url=A + path, kind=Kind.FAILURE, depth=1, status=status, reason=reason)
+def failure(path: str, status: int | None = 404, reason: Reason = Reason.CLIENT_ERROR, **facts: Any) -> Record:
+    return Record(url=A + path, kind=Kind.FAILURE, depth=1, status=status, reason=reason, **facts)
 
 
 def excluded(path: str) -> Record:
@@ -95,7 +95,7 @@ def test_broken_names_the_pages_that_link_to_what_failed_or_redirects(cli: Cli, 
 
 
 def test_of_many_pages_that_link_the_first_are_named_and_all_are_counted(cli: Cli, make: Make) -> None:
-    sources = [f"{A}/{n:03}" for n in range(broken.MOST_LISTED + 7)]
+    sources = [f"{A}/{n:03}" for n in range(referrers.MOST_LISTED + 7)]
     make([*(page(url, links=(f"{A}/gone",)) for url in reversed(sources)), failure("/gone")])
     ((row,), lines) = (rows(cli, "broken"), text(cli, "broken"))
     assert (row["pages"], row["linked_from"]) == (107, sources[:100])
@@ -103,11 +103,35 @@ def test_of_many_pages_that_link_the_first_are_named_and_all_are_counted(cli: Cl
 
 
 def test_links_that_the_filter_takes_for_broken_are_looked_up(cli: Cli, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broken, "_FILTER_BITS", 1)
-    monkeypatch.setattr(broken, "_ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(referrers, "_FILTER_BITS", 1)
+    monkeypatch.setattr(referrers, "_ROWS_AT_ONCE", 2)
     links = tuple(f"{A}/{n}" for n in range(9))
     make([page(f"{A}/", links=links), page(f"{A}/x", links=links[5:]), failure("/7"), failure("/3")])
     assert [(row["url"], row["pages"]) for row in rows(cli, "broken")] == [(f"{A}/3", 1), (f"{A}/7", 2)]
+
+
+# Orphans -------------------------------------------------------------------------------------------------------------
+
+
+def test_orphans_are_in_a_sitemap_and_nothing_else_leads_to_them(cli: Cli, make: Make) -> None:
+    listed = {"sources": Source.SITEMAP | Source.LINK, "lastmod": "2026-01-01T00:00:00Z"}
+    make(
+        [
+            page(f"{A}/", links=(f"{A}/linked", f"{A}/old"), nofollow=(0,), sources=Source.SEED | Source.SITEMAP),
+            page(f"{A}/linked", **listed),
+            page(f"{A}/moved-to", **listed),
+            page(f"{A}/only-itself", links=(f"{A}/only-itself",), canonical=f"{A}/only-itself", **listed),
+            page(f"{A}/unlisted", sources=Source.LINK),
+            failure("/gone", sources=Source.SITEMAP),
+            redirect("/old", f"{A}/moved-to"),
+        ]
+    )
+    assert rows(cli, "orphans") == [
+        {"url": f"{A}/", "kind": "page", "status": 200, "lastmod": None},
+        {"url": f"{A}/gone", "kind": "failure", "status": 404, "lastmod": None},
+        {"url": f"{A}/only-itself", "kind": "page", "status": 200, "lastmod": "2026-01-01T00:00:00Z"},
+    ]
+    assert text(cli, "orphans") == [f"{A}/ 200", f"{A}/gone 404", f"{A}/only-itself 200"]
 
 
 # Redirects -----------------------------------------------------------------------------------------------------------
@@ -231,7 +255,8 @@ def test_a_page_that_is_its_own_canonical_or_names_none_is_not_shown(cli: Cli, m
 EVERY = pytest.mark.parametrize("view", View)
 SITE = [
     page(f"{A}/", title="=x", canonical=f"{A}/c", links=(f"{A}/gone", f"{A}/moved")),
-    page(f"{A}/2", title=""),
+    page(f"{A}/2", title="", sources=Source.SITEMAP),
+    page(f"{A}/3", sources=Source.SITEMAP),
     failure("/gone"),
     redirect("/moved", f"{A}/2"),
 ]

@@ -17,6 +17,9 @@ PAGES = [
     Entry("http://a.test/3", None, None, "Crème brûlée NOT for dogs; title:fox"),
     Entry("http://a.test/4", "Twin", None, "same words"),
     Entry("http://a.test/5", "Twin", None, "same words"),
+    Entry("http://a.test/6", None, None, "loaf loaf loaf"),
+    Entry("http://a.test/7", None, "a loaf", "other"),
+    Entry("http://a.test/8", "A loaf", None, "other"),
 ]
 
 
@@ -43,8 +46,9 @@ def test_case_and_accents_do_not_matter(database: sqlite3.Connection) -> None:
     assert urls(database, "Crème") == ["3"]
 
 
-def test_a_word_in_the_title_counts_more(database: sqlite3.Connection) -> None:
+def test_a_word_counts_most_in_the_title_then_in_the_description(database: sqlite3.Connection) -> None:
     assert urls(database, "brown") == ["1", "2"]
+    assert urls(database, "loaf") == ["8", "7", "6"]
 
 
 def test_equal_pages_come_in_the_order_of_urls_and_no_more_than_asked_for(database: sqlite3.Connection) -> None:
