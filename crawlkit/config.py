@@ -21,7 +21,6 @@ from crawlkit.config_items import parse_resolve
 from crawlkit.config_values import (
     KIB,
     Change,
-    ScopeMode,
     Setting,
     ValueKind,
     format_value,
@@ -32,6 +31,7 @@ from crawlkit.config_values import (
     shown,
 )
 from crawlkit.errors import ConfigError
+from crawlkit.model import GroupBy, ScopeMode
 
 __all__ = [
     "KIB",
@@ -40,6 +40,7 @@ __all__ = [
     "VERSION",
     "Change",
     "Config",
+    "GroupBy",
     "ScopeMode",
     "Setting",
     "ValueKind",
@@ -119,6 +120,9 @@ class Config:
     )
     max_retry_after: float = _setting(86400.0, ValueKind.DURATION, Change.FREE, "Longest wait that a Retry-After may ask for.")
     host_concurrency: int = _setting(1, ValueKind.COUNT, Change.FREE, "Most requests in flight to one host.", least=1)
+    group_by: GroupBy = _setting(  # noqa: RUF009  (as above)
+        GroupBy.HOST, ValueKind.GROUPING, Change.FREE, "What gaps hold for: each host, or each address that hosts lead to too."
+    )
     robots: bool = _setting(True, ValueKind.SWITCH, Change.FIXED, "Obey robots.txt.")
     extract: tuple[str, ...] = _setting(
         (),

@@ -25,17 +25,9 @@ from crawlkit.config_items import (
     check_secret_place,
 )
 from crawlkit.errors import ConfigError
+from crawlkit.model import GroupBy, ScopeMode
 
 KIB = 1024
-
-
-class ScopeMode(StrEnum):
-    """Which URLs belong to the crawl, judged from its seeds."""
-
-    HOST = "host"
-    DOMAIN = "domain"
-    PREFIX = "prefix"
-    ANY = "any"
 
 
 class Change(Enum):
@@ -56,6 +48,7 @@ class ValueKind(Enum):
     TEXT = "TEXT"
     CONTACT = "ADDR|URL"
     SCOPE = "MODE"
+    GROUPING = "host|address"
     PATTERNS = "RE"
     RESOLVES = "GLOB=ADDR[:PORT]"
     NETWORKS = "CIDR"
@@ -118,6 +111,7 @@ _ITEM_CHECKS: Mapping[ValueKind, ItemCheck] = {
 }
 _TEXT_CHECKS: Mapping[ValueKind, ItemCheck] = {ValueKind.PROXY: check_proxy, ValueKind.SECRET: check_secret_place}
 _CHECKS: Mapping[ValueKind, ItemCheck] = {**_ITEM_CHECKS, **_TEXT_CHECKS}
+_CHOICES: Mapping[ValueKind, type[StrEnum]] = {ValueKind.SCOPE: ScopeMode, ValueKind.GROUPING: GroupBy}
 _SECRETIVE = frozenset({ValueKind.HEADERS, ValueKind.CREDENTIALS, ValueKind.PROXY, ValueKind.SECRET})
 """Kinds whose wrong items may hold a secret all the same: a password where its place was to be named."""
 
@@ -174,7 +168,15 @@ def format_value(kind: ValueKind, value: Any) -> str:
             | ValueKind.EXTRACTS
         ):  # fmt: skip
             return "\n".join(value)
-        case ValueKind.COUNT | ValueKind.TEXT | ValueKind.CONTACT | ValueKind.SCOPE | ValueKind.PROXY | ValueKind.SECRET:
+        case (
+            ValueKind.COUNT
+            | ValueKind.TEXT
+            | ValueKind.CONTACT
+            | ValueKind.SCOPE
+            | ValueKind.GROUPING
+            | ValueKind.PROXY
+            | ValueKind.SECRET
+        ):
             return str(value)
         case _:
             assert_never(kind)
@@ -269,8 +271,9 @@ def _read_contact(setting: Setting, raw: object) -> str:
     raise _refusal(setting, raw, "an e-mail address or an http(s) URL without parentheses, or nothing")
 
 
-def _read_scope(setting: Setting, raw: object) -> ScopeMode:
-    modes = [mode.value for mode in ScopeMode]
+def _read_choice(setting: Setting, raw: object) -> StrEnum:
+    choices = _CHOICES[setting.kind]
+    modes = [mode.value for mode in choices]
     expected = f"{', '.join(modes[:-1])} or {modes[-1]}"
     if not isinstance(raw, str):
         raise _refusal(setting, raw, expected)
@@ -278,7 +281,7 @@ def _read_scope(setting: Setting, raw: object) -> ScopeMode:
     if name not in modes:
         near = difflib.get_close_matches(name, modes, n=1, cutoff=0.0)[0]
         raise _refusal(setting, raw, f"{expected} (the nearest is {near!r})")
-    return ScopeMode(name)
+    return choices(name)
 
 
 def _items(setting: Setting, raw: object) -> list[str]:
@@ -322,7 +325,7 @@ _READERS: Mapping[ValueKind, Callable[[Setting, object], Any]] = {
     ValueKind.SWITCH: _read_switch,
     ValueKind.TEXT: _read_text,
     ValueKind.CONTACT: _read_contact,
-    ValueKind.SCOPE: _read_scope,
+    **dict.fromkeys(_CHOICES, _read_choice),
     **dict.fromkeys(_ITEM_CHECKS, _read_items),
     **dict.fromkeys(_TEXT_CHECKS, _read_checked),
 }

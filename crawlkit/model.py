@@ -25,6 +25,22 @@ class Kind(StrEnum):
     EXCLUDED = "excluded"  # robots.txt
 
 
+class ScopeMode(StrEnum):
+    """Which URLs belong to the crawl, judged from its seeds."""
+
+    HOST = "host"
+    DOMAIN = "domain"
+    PREFIX = "prefix"
+    ANY = "any"
+
+
+class GroupBy(StrEnum):
+    """What gaps and concurrency are kept for: each host name, and besides each address that names lead to."""
+
+    HOST = "host"
+    ADDRESS = "address"
+
+
 class Reason(StrEnum):
     """Why a URL ended as failure or excluded. Stable: users filter by these."""
 
@@ -226,7 +242,8 @@ class Sitemap(msgspec.Struct, frozen=True):
 class PageJob(msgspec.Struct, frozen=True):
     """One claimed URL. `attempts` counts the fetches that failed before, over all runs; `via` is where it was first met.
 
-    `sketched` says that a sketch of the page's text is wanted.
+    `sketched` says that a sketch of the page's text is wanted. `address` is where the host is asked, None if that does not
+    matter or has to be found first.
     """
 
     url: str
@@ -234,6 +251,7 @@ class PageJob(msgspec.Struct, frozen=True):
     attempts: int = 0
     via: str | None = None
     sketched: bool = True
+    address: str | None = None
 
 
 class RobotsJob(msgspec.Struct, frozen=True):
@@ -247,13 +265,20 @@ class RobotsJob(msgspec.Struct, frozen=True):
     host: str
     hops: int = 0
     attempts: int = 0
+    address: str | None = None
 
 
 Job = PageJob | RobotsJob
 
 
+class Found(msgspec.Struct, frozen=True):
+    """The address that a job's host has, where the job did not name it: nothing was asked there yet."""
+
+    address: str
+
+
 class Fetched(msgspec.Struct, frozen=True):
-    """What a worker hands back: `answer` is Facts for a page, Response for robots.txt, FetchFailure for either.
+    """What a worker hands back: `answer` is Facts for a page, Response for robots.txt, FetchFailure or Found for either.
 
     `started_s` and `ended_s` are readings of the run's clock around the request. `exchange` is what went over the wire, where
     that is archived and an answer came.
@@ -262,7 +287,7 @@ class Fetched(msgspec.Struct, frozen=True):
     job: Job
     started_s: float
     ended_s: float
-    answer: Facts | Response | FetchFailure
+    answer: Facts | Response | FetchFailure | Found
     exchange: Exchange | None = None
 
 

@@ -15,7 +15,7 @@ from crawlkit.engine.archiving import keep
 from crawlkit.engine.budget import Budget
 from crawlkit.engine.ending import Ending, ending_of, settle_reasons
 from crawlkit.engine.growth import Growth
-from crawlkit.engine.robots import Robots, Standing
+from crawlkit.engine.robots import Robots
 from crawlkit.engine.schedule import MOST_HOSTS, Schedule
 from crawlkit.exchange import Role
 from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Reason, Record, RobotsJob, Source
@@ -160,6 +160,7 @@ class Coordinator:
                 return None
             job = self._claim_from(due, now)
             if job is not None:
+                job = self._schedule.addressed(job, host_of(job.url), now)
                 self._start(due, job, now)
                 return job
             self._schedule.offer(due, now)
@@ -181,7 +182,7 @@ class Coordinator:
             standing = self._robots.standing(origin_of(row.url), host.record.name, now)
             if isinstance(standing, RobotsJob):
                 return standing if self._may_hop(host, standing, now) else None
-            if self._note_crawl_delay(host, standing) and self._schedule.next_start(host, now) > now:
+            if self._schedule.keep_delay(host, standing.crawl_delay_s) and self._schedule.next_start(host, now) > now:
                 return None  # another origin of the host asked for less
             refused = standing.refusal(row.url)
             if refused is not None:
@@ -208,19 +209,10 @@ class Coordinator:
         other = host_of(job.url)
         if other == host.record.name:
             return True
-        target = self.state.hosts.get(other)
-        if not self._schedule.has_slot(target):
-            self._schedule.park(host, other)
-            return False
-        at = self._schedule.next_start(target, now)
-        if at > now:
-            self._schedule.defer(host, at)
-        return at <= now
+        return self._schedule.may_ask(self.state.hosts.get(other), host, now)
 
     def _start(self, host: Host, job: Job, now: float) -> None:
-        for asked in self._asked(host, job):
-            self._schedule.note_start(asked, now)
-        self.state.counters.requests += 1
+        self.state.counters.requests += self._schedule.note_start(self._asked(host, job), job, now)
         self._jobs += 1
         if isinstance(job, RobotsJob):
             host.robots_pending = True
@@ -233,15 +225,6 @@ class Coordinator:
         other = host_of(job.url)
         return [host] if other == host.record.name else [host, self.state.hosts.get(other)]
 
-    def _note_crawl_delay(self, host: Host, standing: Standing) -> bool:
-        """Take over what an origin asks for; whether the host's gap is another now."""
-        delay = standing.crawl_delay_s
-        if host.record.crawl_delay_s == delay:
-            return False
-        host.record.crawl_delay_s = delay
-        self.state.hosts.changed(host)
-        return True
-
     # Settling --------------------------------------------------------------------------------------------------------
 
     def settle(self, fetched: Fetched, now: float) -> None:
@@ -252,8 +235,25 @@ class Coordinator:
         host = self.state.hosts.get(job.host)
         self._jobs -= 1
         asked = self._asked(host, job)
+        if self._schedule.note_found(asked, fetched, host_of(job.url), now):
+            self._take_back(host, job)
+        else:
+            self._schedule.note_end(asked, fetched, now)
+            self._settle_answer(host, asked, fetched, now)
         for each in asked:
-            self._schedule.note_end(each, fetched, now)
+            self._schedule.offer(each, now)
+            self._schedule.unpark(each.record.name, now)
+
+    def _take_back(self, host: Host, job: Job) -> None:
+        """Undo the claim of a job for which nothing was asked."""
+        if isinstance(job, RobotsJob):
+            host.robots_pending = False
+        else:
+            self._claimed_pages -= 1
+            self.state.frontier.release(job.url, host)
+
+    def _settle_answer(self, host: Host, asked: list[Host], fetched: Fetched, now: float) -> None:
+        job = fetched.job
         match job:
             case RobotsJob():
                 keep(self.state, fetched, Role.ROBOTS)
@@ -266,9 +266,6 @@ class Coordinator:
                 self._settle_page(host, job, fetched, now)
             case _:
                 assert_never(job)
-        for each in asked:
-            self._schedule.offer(each, now)
-            self._schedule.unpark(each.record.name, now)
 
     def _settle_page(self, host: Host, job: PageJob, fetched: Fetched, now: float) -> None:
         answer = fetched.answer

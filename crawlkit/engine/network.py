@@ -6,24 +6,29 @@ from collections.abc import Collection, Mapping, Sequence
 from crawlkit.config import Config
 from crawlkit.config_items import ALL_NETWORKS, parse_networks
 from crawlkit.errors import ConfigError
+from crawlkit.model import GroupBy
 from crawlkit.net.proxy import Proxy
 from crawlkit.net.request import Origin
 from crawlkit.net.resolver import GuardedResolver, is_address_literal, parse_resolves, private_seed_addresses
+from crawlkit.net.steady import SteadyResolver
 from crawlkit.net.transport import Transport, open_transport, unverified_tls, verified_tls
 
 UNVERIFIED = "warning: certificates are not verified (insecure): anyone on the way can read and change what is sent"
 """What is said wherever `insecure` is in force."""
 
 
-def open_network(
-    config: Config, private: Mapping[str, Collection[str]], *, connections: int, proxy_proof: bytes | None = None
-) -> Transport:
+def open_resolver(config: Config, private: Mapping[str, Collection[str]]) -> GuardedResolver:
+    """Return what finds and checks addresses. `private` is what `seeds_private_addresses` returned."""
+    kind = SteadyResolver if config.group_by is GroupBy.ADDRESS else GuardedResolver
+    return kind(parse_resolves(config.resolve), private, parse_networks(config.allow_private))
+
+
+def open_network(config: Config, resolver: GuardedResolver, *, connections: int, proxy_proof: bytes | None = None) -> Transport:
     """Open a transport, in a running loop; `aclose` it.
 
-    `private` is what `seeds_private_addresses` returned. `connections` is the most that will be in use at once. `proxy_proof`
+    It owns `resolver` from now on. `connections` is the most that will be in use at once. `proxy_proof`
     is what the proxy is told, if there is one.
     """
-    resolver = GuardedResolver(parse_resolves(config.resolve), private, parse_networks(config.allow_private))
     tls = unverified_tls() if config.insecure else verified_tls()
     ours = open_transport(resolver, connections=connections, tls=tls, proxy=_proxy_of(config, proxy_proof))
     if not config.http2:
@@ -35,6 +40,8 @@ def open_network(
 
 def check_network(config: Config) -> None:
     """Raise ConfigError for settings that there is no network for."""
+    if config.proxy is not None and config.group_by is GroupBy.ADDRESS:
+        raise ConfigError("group_by: what is behind a proxy has no address; leave out one of group_by and proxy")
     if not config.http2:
         return
     if config.proxy is not None:

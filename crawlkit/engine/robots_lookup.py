@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from crawlkit.clock import SystemClock
 from crawlkit.config import Config
 from crawlkit.engine.credentials import carried_by
-from crawlkit.engine.network import check_network, open_network, seeds_private_addresses
+from crawlkit.engine.network import check_network, open_network, open_resolver, seeds_private_addresses
 from crawlkit.engine.robots import next_hop
 from crawlkit.engine.worker import Worker
 from crawlkit.model import FetchFailure, Response, RobotsJob
@@ -21,7 +21,7 @@ async def look_up_robots(url: str, config: Config, environ: Mapping[str, str]) -
     check_network(config)
     carried = carried_by(config, environ)
     own = await seeds_private_addresses([url], config)
-    transport = open_network(config, own, connections=1, proxy_proof=carried.proxy_proof)
+    transport = open_network(config, open_resolver(config, own), connections=1, proxy_proof=carried.proxy_proof)
     try:
         return await _follow(url, Worker(transport, config, SystemClock(), carried.extra))
     finally:

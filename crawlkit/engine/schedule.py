@@ -13,8 +13,11 @@ import heapq
 import itertools
 import math
 
+import msgspec
+
 from crawlkit.config import Config
-from crawlkit.model import Fetched, FetchFailure
+from crawlkit.engine.servers import Servers
+from crawlkit.model import Fetched, FetchFailure, Found, GroupBy, Job
 from crawlkit.policy import politeness
 from crawlkit.policy.health import after, concurrency_of, signal_of, slowed_gap_s
 from crawlkit.state import keys
@@ -40,6 +43,9 @@ class Schedule:
     def __init__(self, state: CrawlState, config: Config, not_before_s: float | None, most_hosts: int = MOST_HOSTS) -> None:
         self._state = state
         self._config = config
+        self._servers = Servers(config) if config.group_by is GroupBy.ADDRESS else None
+        if self._servers is not None and not_before_s is None and len(state.runs) > 1:
+            not_before_s = state.runs[-1].started_s  # which addresses were asked last is not known any more
         self._not_before_s = not_before_s
         self._most = most_hosts
         self._slow_most = max(1, config.workers // SLOW_SHARE)
@@ -122,8 +128,8 @@ class Schedule:
             at = self.next_start(host, now)
             if at > now:
                 self._take_in(host.record.name, at)
-            elif (rested := self._rested_s(host)) > now:
-                self.defer(host, rested)
+            elif (later := max(self._rested_s(host), self._server_turn(host, now))) > now:
+                self.defer(host, later)
             else:
                 return host
         return None
@@ -170,25 +176,82 @@ class Schedule:
     def _next_start(self, record: HostRecord, now: float) -> float:
         if record.health.given_up:
             return now
-        gap = slowed_gap_s(politeness.gap_s(self._config.delay, record.crawl_delay_s), record.health)
+        gap = self._gap_s(record)
         floor = 0.0 if self._not_before_s is None else self._not_before_s + gap
         return politeness.next_start_s(_contact(record), gap, self._config.host_concurrency, floor)
 
-    def note_start(self, host: Host, now: float) -> None:
-        """Take in that a request to `host` starts."""
-        host.in_flight += 1
-        self._in_flight += 1
-        host.record.last_start_s = now
-        self._state.hosts.changed(host)
+    def _gap_s(self, record: HostRecord) -> float:
+        return slowed_gap_s(politeness.gap_s(self._config.delay, record.crawl_delay_s), record.health)
 
-    def note_end(self, host: Host, fetched: Fetched, now: float) -> None:
-        """Take in that a request to `host` ended: when, and what that says of its health."""
+    def _server_turn(self, host: Host, now: float) -> float:
+        if self._servers is None or host.record.health.given_up:
+            return 0.0
+        return self._servers.next_turn(host.record.name, self._gap_s(host.record), now)
+
+    def may_ask(self, other: Host, host: Host, now: float) -> bool:
+        """Whether `other` may be asked for the robots.txt of `host` now; if not, `host` waits for that."""
+        if not self.has_slot(other):
+            self.park(host, other.record.name)
+            return False
+        at = max(self.next_start(other, now), self._server_turn(other, now))
+        if at > now:
+            self.defer(host, at)
+        return at <= now
+
+    def keep_delay(self, host: Host, crawl_delay_s: float) -> bool:
+        """Take over what an origin asks for; whether the host's gap is another now."""
+        if host.record.crawl_delay_s == crawl_delay_s:
+            return False
+        host.record.crawl_delay_s = crawl_delay_s
+        self._state.hosts.changed(host)
+        return True
+
+    def addressed(self, job: Job, name: str, now: float) -> Job:
+        """Return a job for the host `name` with the address to ask, where that matters and is known."""
+        return job if self._servers is None else msgspec.structs.replace(job, address=self._servers.address_of(name, now))
+
+    def note_start(self, hosts: list[Host], job: Job, now: float) -> bool:
+        """Take in that a job for `hosts` starts; whether it is a request, not only the finding of an address."""
+        asks = self._servers is None or job.address is not None
+        for host in hosts:
+            host.in_flight += 1
+            self._in_flight += 1
+            if asks:
+                host.record.last_start_s = now
+                self._state.hosts.changed(host)
+        if self._servers is not None and job.address is not None:
+            self._servers.start(job.address, now)
+        return asks
+
+    def note_found(self, hosts: list[Host], fetched: Fetched, name: str, now: float) -> bool:
+        """Take in that a job ended with the address of the host `name` and nothing was asked; False if that is not so."""
+        if self._servers is None or not isinstance(fetched.answer, Found):
+            return False
+        for host in hosts:
+            host.in_flight -= 1
+            self._in_flight -= 1
+        self._servers.learn(name, fetched.answer.address, now)
+        self._note_server_end(fetched)
+        return True
+
+    def _note_server_end(self, fetched: Fetched) -> None:
+        if self._servers is not None and fetched.job.address is not None:
+            self._servers.end(fetched.job.address, fetched)
+
+    def note_end(self, hosts: list[Host], fetched: Fetched, now: float) -> None:
+        """Take in that a request for `hosts` ended: when, and what that says of their health."""
+        for host in hosts:
+            self._note_host_end(host, fetched, now)
+        self._note_server_end(fetched)
+
+    def _note_host_end(self, host: Host, fetched: Fetched, now: float) -> None:
         record, answer = host.record, fetched.answer
         host.in_flight -= 1
         self._in_flight -= 1
         host.took_s = fetched.ended_s - fetched.started_s
         record.last_start_s = max(record.last_start_s, fetched.started_s)
         record.last_end_s = max(record.last_end_s, fetched.ended_s)
+        assert not isinstance(answer, Found)
         status, reason = (None, answer.reason) if isinstance(answer, FetchFailure) else (answer.status, None)
         change = after(record.health, signal_of(status, reason))
         record.health = change.health

@@ -15,7 +15,7 @@ from crawlkit.engine.credentials import Carried, carried_by
 from crawlkit.engine.ending import Ending, exit_status
 from crawlkit.engine.loop import Loop
 from crawlkit.engine.lost import find_lost, take_back
-from crawlkit.engine.network import UNVERIFIED, check_network, open_network, seeds_private_addresses
+from crawlkit.engine.network import UNVERIFIED, check_network, open_network, open_resolver, seeds_private_addresses
 from crawlkit.engine.revival import revive
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import ExitStatus, UsageError
@@ -153,11 +153,12 @@ async def _drive(
     config = state.config()
     if config.insecure:
         hooks.on_warning(UNVERIFIED)
+    resolver = open_resolver(config, state.private_addresses())
     transport = surroundings.transport or open_network(
-        config, state.private_addresses(), connections=config.workers, proxy_proof=carried.proxy_proof
+        config, resolver, connections=config.workers, proxy_proof=carried.proxy_proof
     )
     try:
-        worker = Worker(transport, config, surroundings.clock, carried.extra)
+        worker = Worker(transport, config, surroundings.clock, carried.extra, resolver)
         loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn)
         with hooks.around(loop):
             how = await loop.run()

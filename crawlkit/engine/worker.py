@@ -6,9 +6,12 @@ from crawlkit.clock import Clock
 from crawlkit.config import Config
 from crawlkit.config_extract import parse_extract
 from crawlkit.config_items import parse_header
-from crawlkit.model import Facts, Fetched, Job, PageJob, Response
+from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Response
 from crawlkit.net.capture import Capture, Veil
 from crawlkit.net.fetch import ExtraHeaders, Fetcher
+from crawlkit.net.request import Origin
+from crawlkit.net.resolver import GuardedResolver
+from crawlkit.net.steady import SteadyResolver
 from crawlkit.net.transport import Transport
 from crawlkit.policy.facts import read_answer
 from crawlkit.policy.wanted import Wanted
@@ -23,21 +26,30 @@ INLINE_BODY_BYTES = 256 * 1024
 class Worker:
     """Carries out jobs through one transport."""
 
-    def __init__(self, transport: Transport, config: Config, clock: Clock, extra: ExtraHeaders) -> None:
+    def __init__(
+        self, transport: Transport, config: Config, clock: Clock, extra: ExtraHeaders, resolver: GuardedResolver | None = None
+    ) -> None:
         self._clock = clock
         rules = tuple(map(parse_extract, config.extract))
         self._wanted = Wanted(config.product_token().lower(), config.max_links, rules)
         self._veil = _veil(config) if config.warc else None
         self._pages = _fetcher(transport, config, config.max_body, extra)
         self._robots = _fetcher(transport, config, ROBOTS_BODY_BYTES, extra)
+        self._resolver = resolver if isinstance(resolver, SteadyResolver) else None
 
     async def carry_out(self, job: Job) -> Fetched:
         """Return what came of `job`; never raises for what a remote did."""
         fetcher = self._pages if isinstance(job, PageJob) else self._robots
         started_s = self._clock.now()
+        if self._resolver is not None:
+            found = await fetcher.find(job.url, self._resolver)
+            if not isinstance(found, Found) or found.address != job.address:
+                return Fetched(job, started_s, self._clock.now(), found)
         capture = None if self._veil is None else Capture(self._veil)
         answer = await fetcher.fetch(job.url, capture)
         ended_s = self._clock.now()
+        if self._resolver is not None and isinstance(answer, FetchFailure) and answer.reason is not Reason.PROTOCOL:
+            self._resolver.note_failure(Origin.of(job.url).host)
         exchange = None if capture is None else capture.exchange(answer, fetcher.max_body_bytes)
         if isinstance(job, PageJob) and isinstance(answer, Response):
             return Fetched(job, started_s, ended_s, await self._read(job, answer), exchange)

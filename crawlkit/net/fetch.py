@@ -8,20 +8,21 @@ cookie, repeats nothing, and reads no further than the cap.
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import httpx
 
-from crawlkit.model import FetchFailure, Reason, Response
+from crawlkit.model import FetchFailure, Found, Reason, Response
 from crawlkit.net.capture import Capture
 from crawlkit.net.decode import ACCEPT_ENCODING, BodyDecoder
 from crawlkit.net.proxy import ProxyFailedError
 from crawlkit.net.request import Get, Origin
-from crawlkit.net.resolver import AddressRefusedError
+from crawlkit.net.resolver import AddressRefusedError, GuardedResolver
 
+_Answer = TypeVar("_Answer")
 _KNOWN_SITES: Final = 1024
 _ACCEPT: Final = b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
@@ -37,6 +38,11 @@ _REASONS: Final[tuple[tuple[tuple[type[BaseException], ...], Reason], ...]] = (
 _NO_SUCH_NAME: Final = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 _REMOTE: Final = (httpx.TransportError, httpx.InvalidURL, OSError)
+
+
+async def _find(url: str, resolver: GuardedResolver) -> Found:
+    origin = Origin.of(url)
+    return Found((await resolver.addresses(origin.host, origin.port))[0][0])
 
 
 def _failure(error: BaseException) -> FetchFailure:
@@ -105,9 +111,16 @@ class Fetcher:
 
     async def fetch(self, url: str, capture: Capture | None = None) -> Response | FetchFailure:
         """Return what GET on `url` (normal form) led to; `capture` keeps what went over the wire."""
+        return await self._in_time(self._get(url, capture))
+
+    async def find(self, url: str, resolver: GuardedResolver) -> Found | FetchFailure:
+        """Return the address that `resolver` would have a request for `url` connect to, or why there is none."""
+        return await self._in_time(_find(url, resolver))
+
+    async def _in_time(self, answer: Coroutine[Any, Any, _Answer]) -> _Answer | FetchFailure:
         try:
             async with asyncio.timeout(self._timeout_s) as deadline:
-                return await self._get(url, capture)
+                return await answer
         except TimeoutError as error:
             if deadline.expired():
                 return FetchFailure(Reason.TIMEOUT, f"no complete answer within {self._timeout_s:g} s")

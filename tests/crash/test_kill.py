@@ -186,6 +186,28 @@ def test_gaps_hold_across_kills_for_robots_txt_and_retries_too(tmp_path: Path, r
         assert min(gaps) >= (asked_s if host == "asks.test" else own_s) - 0.01, (host, gaps)
 
 
+def test_gaps_per_address_hold_over_all_its_host_names_and_across_kills_and_stops(tmp_path: Path, rng: random.Random) -> None:
+    gap_s = 0.06
+    hosts = [f"h{number}.test" for number in range(5)]
+    homes: dict[str, Route] = {f"{host}/": page("home", ["/1"]) for host in hosts}
+    crawl = tmp_path / "killed.crawl"
+    with SiteServer(Site({**homes, **{f"{host}/1": page("1") for host in hosts}})) as server:
+        options = ("--delay", f"{gap_s}s", "--checkpoint-interval", "20ms", "--resolve", f"*.test=127.0.0.1:{server.port}")
+        limits = ("--group-by", "address", "--max-pages", "2")
+        arguments = ["run", *(f"http://{host}/" for host in hosts), "--dir", str(crawl), *options, *limits]
+        for _ in range(2):
+            assert kill_after(server, arguments, rng.randint(1, 3), tmp_path)
+            arguments = ["resume", str(crawl)]
+        assert finish(crawl) == ExitStatus.DONE, "a limit, which is a clean end"
+        with started(command("resume", crawl, "--set", "max_pages=none"), tmp_path) as process:
+            assert ended(process).status == ExitStatus.DONE
+        requests = server.log[:]
+    assert {(request.host, request.target) for request in requests} >= {(host, "/1") for host in hosts}
+    spans = [(request.at_s, request.ended_s or request.at_s) for request in requests]
+    gaps = [start - end for (_, end), (start, _) in itertools.pairwise(spans)]
+    assert min(gaps) >= gap_s - 0.01, gaps
+
+
 def test_a_host_waits_one_gap_after_a_kill_whatever_was_written(tmp_path: Path) -> None:
     crawl = tmp_path / "killed.crawl"
     gap_s = 2.0

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from crawlkit.config import Config, changed_config
+from crawlkit.config import Config, GroupBy, changed_config
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
-from crawlkit.model import Facts, Fetched, FetchFailure, Job, PageJob, Reason, Record, Response
+from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Record, Response
 from crawlkit.policy.scope import Scope
-from crawlkit.policy.urls import path_of
+from crawlkit.policy.urls import host_of, path_of
 from crawlkit.state.crawl import CrawlState
 from crawlkit.testing.clock import ManualClock
 
@@ -70,6 +70,8 @@ class Driver:
         self.requests: list[tuple[float, str]] = []
         """When each request started, seconds after the crawl began, and of what."""
         self.on_page = on_page
+        self.addresses: dict[str, str] = {}
+        """Where names lead, for a crawl that groups by address; others have an address of their own."""
         self.config = Config(**{"retries": 0, **settings})
         self._seeds = list(seeds)
         self._most_hosts = most_hosts
@@ -106,6 +108,7 @@ class Driver:
         job = self.coordinator.claim(self.clock.now())
         if job is not None:
             self._started[job] = self.clock.now()
+        if job is not None and not self._is_looked_up(job):
             self.requests.append((self.elapsed_s(), job.url))
         return job
 
@@ -121,7 +124,14 @@ class Driver:
         fetched = Fetched(job, self._started.pop(job), self.clock.now(), self._answer(job) if given is None else given)
         self.coordinator.settle(fetched, self.clock.now())
 
-    def _answer(self, job: Job) -> Answer:
+    def _is_looked_up(self, job: Job) -> bool:
+        """Whether all that is to be done for a job is to find its address."""
+        return self.config.group_by is GroupBy.ADDRESS and job.address is None
+
+    def _answer(self, job: Job) -> Answer | Found:
+        if self._is_looked_up(job):
+            name = host_of(job.url)
+            return Found(self.addresses.get(name, f"address of {name}"))
         found = self.web.get(job.url)
         if isinstance(found, list):
             number = min(self._asked[job.url], len(found) - 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlkit.config import Config
+from crawlkit.config import Config, GroupBy
 from crawlkit.engine.network import check_network
 from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin
 from crawlkit.errors import ConfigError
@@ -56,6 +56,12 @@ def test_http_2_through_a_proxy_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^http2: not through a proxy"):
         check_network(Config(http2=True, proxy="http://proxy.test"))
     check_network(Config(http2=True))
+
+
+def test_grouping_by_address_through_a_proxy_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^group_by: what is behind a proxy has no address"):
+        check_network(Config(group_by=GroupBy.ADDRESS, proxy="http://proxy.test"))
+    check_network(Config(group_by=GroupBy.ADDRESS))
 
 
 def test_without_its_packages_http_2_is_refused_with_the_way_out_before_there_is_a_directory(tmp_path: Path) -> None:
