@@ -306,6 +306,7 @@ def test_the_hash_changes_with_what_decides_the_report_and_with_nothing_else(key
         ValueKind.CREDENTIALS: ("a.example=env:A",),
         ValueKind.EXTRACTS: ("a=h1",),
         ValueKind.PROXY: "http://proxy.test:3128",
+        ValueKind.GROUPING: "address",
         ValueKind.SECRET: "env:A",
     }
     changed = settings_hash(Config.from_values({key: others[setting.kind]})) != settings_hash(Config())
