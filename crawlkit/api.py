@@ -90,7 +90,7 @@ def report(dir: str | Path) -> Iterator[Record]:
         StateError: the directory holds no crawl, or is in use (StateLocked).
     """
     with open_crawl_for_reading(Path(dir)) as crawl:
-        yield from crawl.pages.walk()
+        yield from crawl.pages.walk_marked()
 
 
 Around = Callable[[Loop], AbstractContextManager[object]]

@@ -130,6 +130,9 @@ class Config:
         Change.FIXED,
         "A field of each page: text, or an attribute, of what a selector matches; NAME[]= for all.",
     )
+    near_duplicates: bool = _setting(
+        False, ValueKind.SWITCH, Change.FIXED, "Also tell which pages are nearly alike, by 64 bits of their text."
+    )
     user_agent: str = _setting(
         USER_AGENT, ValueKind.TEXT, Change.FIXED, "Sent with each request; its product token is matched in robots.txt."
     )

@@ -183,7 +183,8 @@ class Facts(msgspec.Struct, frozen=True):
     directives in force (lower case, sorted). `sketch` are hashes of the visible text's shingles (`policy.novelty`), empty
     where the job did not ask for it, None for what is not HTML. `headings` are the numbers of h1 to h6, none for what is not
     HTML; `alternates` pairs of language and URL; `words` and `text_digest` those of the main text (`policy.page_text`).
-    `language` is a tag as RFC 5646 spells it; `etag` and `last_modified` are as sent; `fields` are what `extract` asks for.
+    `language` is a tag as RFC 5646 spells it; `etag` and `last_modified` are as sent; `fields` are what `extract` asks for;
+    `simhash` are 64 bits of the main text (`policy.simhash`), None where nobody asked.
     """
 
     status: int
@@ -210,6 +211,7 @@ class Facts(msgspec.Struct, frozen=True):
     words: int | None = None
     text_digest: str | None = None
     fields: Mapping[str, FieldValue] = msgspec.field(default_factory=dict)
+    simhash: int | None = None
 
 
 class SitemapForm(StrEnum):
@@ -310,6 +312,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_de
 
     Stored as an array: fields are only ever appended. Everything but `fetched_at`, `elapsed_ms`, `attempts`, `via`,
     `message` and `held` (some of its links had to wait, `engine.growth`) is a function of the site and the settings.
+    `duplicate_of` and `near_duplicate_of` are never stored: they are looked up for a report.
     """
 
     url: str
@@ -348,3 +351,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_de
     sources: int = 0
     lastmod: str | None = None
     priority: float | None = None
+    simhash: int | None = None
+    duplicate_of: str | None = None
+    near_duplicate_of: str | None = None

@@ -31,7 +31,7 @@ class Worker:
     ) -> None:
         self._clock = clock
         rules = tuple(map(parse_extract, config.extract))
-        self._wanted = Wanted(config.product_token().lower(), config.max_links, rules)
+        self._wanted = Wanted(config.product_token().lower(), config.max_links, rules, simhash=config.near_duplicates)
         self._veil = _veil(config) if config.warc else None
         self._pages = _fetcher(transport, config, config.max_body, extra)
         self._robots = _fetcher(transport, config, ROBOTS_BODY_BYTES, extra)

@@ -14,6 +14,7 @@ from crawlkit.policy.links import Page, read_page, robots_directives, xhtml_as_h
 from crawlkit.policy.metadata import Metadata, first_of_each
 from crawlkit.policy.novelty import sketch_of
 from crawlkit.policy.page_text import weigh
+from crawlkit.policy.simhash import simhash_of
 from crawlkit.policy.urls import resolve_location
 from crawlkit.policy.wanted import NOTHING_MORE, Wanted
 
@@ -82,6 +83,7 @@ def read_answer(url: str, response: Response, wanted: Wanted = NOTHING_MORE, *, 
         words=words,
         text_digest=text_digest,
         fields=page.fields,
+        simhash=simhash_of(texts.main) if texts is not None and wanted.simhash else None,
     )
 
 

@@ -49,6 +49,7 @@ def record_of(place: Place, done: Done, fetched: Fetched | None) -> Record:
         "words": facts.words,
         "text_digest": facts.text_digest,
         "fields": facts.fields,
+        "simhash": facts.simhash,
     }  # fmt: skip
     return Record(
         url=place.url, kind=done.kind, depth=place.depth, hops=place.hops, reason=done.reason, message=done.message,

@@ -8,11 +8,15 @@ from crawlkit.config_extract import ExtractRule
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`agent` is our product token in lower case; `most_links` how many links are kept; `rules` the fields to pick."""
+    """`agent` is our product token in lower case; `most_links` how many links are kept; `rules` the fields to pick.
+
+    `simhash` says that pages are to be compared.
+    """
 
     agent: str = "crawlkit"
     most_links: int = sys.maxsize
     rules: tuple[ExtractRule, ...] = ()
+    simhash: bool = False
 
 
 NOTHING_MORE = Wanted()

@@ -1,17 +1,17 @@
 """The only code that knows LevelDB, and the on-disk format (version 1).
 
-Modules, from the bottom: `keys` names rows, `codec` turns values into bytes, `store` is the database and its overlay, `bloom`
-and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins`, `templates` and `counters` one kind of row
-each, `extents` the archive's, `frontier` and `distances` what happens to URLs, `layout`, `directory` and `checkpoint` the files
-beside the database, `logs` what LevelDB's own files must not have lost, `space` what is left of the disk, `opening` and
-`reading` the way in, `crawl` the whole. `verify` (with `findings` and `tally`) checks all of it, `salvage` reads what is left
-of a damaged one, `damage` says so.
+Modules, from the bottom: `keys` names rows, `codec` turns values into bytes, `store` is the database and its overlay,
+`bloom` and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins`, `templates`, `duplicates` and
+`counters` one kind of row each, `extents` the archive's, `frontier` and `distances` what happens to URLs, `layout`,
+`directory` and `checkpoint` the files beside the database, `logs` what LevelDB's own files must not have lost, `space` what
+is left of the disk, `opening` and `reading` the way in, `crawl` the whole. `verify` (with `verify_alike`, `findings` and
+`tally`) checks all of it, `salvage` reads what is left of a damaged one, `damage` says so.
 
 Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack arrays unless said otherwise.
 
     prefix  key after the prefix                                value
     m       name                                                batch (8 bytes), counters, config (JSON), private (JSON),
-                                                                rescan
+                                                                rescan, indexed (empty: rows d and n are kept)
     b       batch's number mod 64 (1)                           batch's number (8 bytes)
     g       number (8)                                          a seed's URL
     l       number (8)                                          a run of the ledger (`checkpoint.Run`)
@@ -25,6 +25,9 @@ Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack 
     y       name's hash (8)                                     what it remembers, zstd (`templates.MemoryRecord`)
     w       hash of the host's name (8), depth (1), URL's hash  page some of whose links wait for credit (`templates.HeldRow`)
             (10)
+    d       hash of the body's digest (16), the URL             empty: a page of these bytes
+    n       band (1), SimHash turned by 16 bits a band (8),     empty: a page of this SimHash
+            the URL
     p       the URL                                             depth (4), hops* (1), record, zstd (`model.Record`)
     F       number of a file of the archive (4)                 its size in bytes (8 bytes)
     E       file (4), offset (8)                                what the archive holds there (`exchange.Extent`)

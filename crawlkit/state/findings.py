@@ -31,6 +31,7 @@ class Rule(StrEnum):
     HOSTS_CURSOR = "hosts.cursor"  # and whose cursor is beyond no row
     RELAX = "relax.settled"  # distances to propagate are those of a settled URL
     ORIGINS = "origins.placed"  # what is known of a robots.txt lies under its origin
+    ALIKE = "alike.rows"  # rows by digest and SimHash are those of the records, no more and no less
     FINISHED = "finished.empty"  # a crawl that says it is finished has nothing left to do
     EDGES_SEEN = "edges.seen"  # every URL that a record admits, in scope and within the depth, was seen
     EDGES_DISTANCES = "edges.distances"  # at no greater distance than this way to it, and as linked to

@@ -1,7 +1,8 @@
 """Key layout: how each kind of row is named in LevelDB.
 
 All keys are a prefix byte and fields of fixed width, big-endian, so that byte order is the order in which rows are read;
-only records end in something of free length, the URL itself. `state/__init__.py` lists every prefix with its value.
+only records, and rows by digest and band, end in something of free length, the URL itself. `state/__init__.py` lists every
+prefix with its value.
 """
 
 import math
@@ -27,6 +28,15 @@ ARCHIVE_FILE = b"F"
 EXTENT = b"E"
 ARCHIVED = b"U"
 PAYLOAD = b"D"
+DIGEST = b"d"
+BAND = b"n"
+
+DIGEST_HEAD = 17
+"""Length of a digest's key without the URL."""
+
+BANDS = 4
+BAND_HEAD = 10
+"""Length of a band's key without the URL."""
 
 MAX_PRIORITY = 255
 RECENT_BATCHES = 64
@@ -177,6 +187,31 @@ def recent_key(batch: int) -> bytes:
     return RECENT + bytes((batch % RECENT_BATCHES,))
 
 
+def digest_range(digest: str) -> bytes:
+    """Return the prefix of the pages whose body has this digest."""
+    return DIGEST + blake2b(digest.encode(), digest_size=16, person=b"crawlkit.dgst").digest()
+
+
+def digest_key(digest: str, url: str) -> bytes:
+    """Return the key of one such page: the smallest URL comes first."""
+    return digest_range(digest) + url.encode()
+
+
+def turned(band: int, simhash: int) -> int:
+    """Return 64 bits turned left, so that the band's 16 come first."""
+    return (simhash << 16 * band | simhash >> 64 - 16 * band) & (1 << 64) - 1
+
+
+def band_range(band: int, simhash: int) -> bytes:
+    """Return the prefix of the pages whose SimHash has the same 16 bits in this band."""
+    return BAND + bytes((band,)) + turned(band, simhash).to_bytes(8, "big")[:2]
+
+
+def band_key(band: int, simhash: int, url: str) -> bytes:
+    """Return the key of one such page: those of one hash together, the smallest URL first."""
+    return BAND + bytes((band,)) + turned(band, simhash).to_bytes(8, "big") + url.encode()
+
+
 def after(prefix: bytes) -> bytes:
     """Return the smallest key greater than all that start with `prefix`."""
     return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")
@@ -193,3 +228,7 @@ def bucket_of(key: bytes) -> bytes | None:
     if first in (TIMED, RELAX, HOST, HELD):
         return first
     return None
+
+
+INDEXED = meta_key("indexed")
+"""Is there if the crawl keeps rows by digest."""

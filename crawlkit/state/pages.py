@@ -7,6 +7,7 @@ import msgspec
 from crawlkit.model import MAX_HOPS, Kind, Reason, Record
 from crawlkit.state import keys
 from crawlkit.state.codec import Head, RecordCodec, head_of, with_head
+from crawlkit.state.duplicates import Duplicates
 from crawlkit.state.store import Store
 
 
@@ -16,13 +17,18 @@ class Pages:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._codec = RecordCodec()
+        self._duplicates = Duplicates(store)
 
     def put(self, record: Record) -> None:
-        """Stage a record."""
+        """Stage a record. One that takes another's place must have the same digest: else that is to be removed before."""
         self._store.stage(keys.page_key(record.url), self._codec.encode(record))
+        self._duplicates.add(record)
 
     def remove(self, url: str) -> None:
         """Stage the removal of a record."""
+        record = self.get(url)
+        if record is not None:
+            self._duplicates.remove(record)
         self._store.unstage(keys.page_key(url))
 
     def get(self, url: str) -> Record | None:
@@ -46,6 +52,10 @@ class Pages:
         """Yield the records on disk as they are reported, in the order of their URLs' bytes; memory does not grow."""
         for key, value in self._store.walk(keys.PAGE, keys.after(keys.PAGE)):
             yield as_reported(self._codec.decode(key[1:].decode(), value))
+
+    def walk_marked(self) -> Iterator[Record]:
+        """Yield the records as `walk` does, each with the smallest URLs of pages alike: a look-up more for each page."""
+        return map(self._duplicates.marked, self.walk())
 
     def at_depths(self, depths: range, start: bytes, limit: int) -> tuple[list[tuple[str, int]], bytes | None]:
         """Return URL and depth of the settled records at `depths` among the next `limit` on disk, and where to go on."""

@@ -192,6 +192,16 @@ class Store:
         except plyvel.Error as error:
             raise _failure(self._path, error) from error
 
+    def walk_firsts(self, prefix: bytes, length: int) -> Iterator[bytes]:
+        """Yield, of the keys on disk that start with `prefix`, the first of each group with the same first `length` bytes."""
+        try:
+            with self._db.iterator(start=prefix, stop=keys.after(prefix), include_value=False, verify_checksums=True) as found:
+                while (key := next(found, None)) is not None:
+                    yield key
+                    found.seek(keys.after(key[:length]))
+        except plyvel.Error as error:
+            raise _failure(self._path, error) from error
+
     def tables(self) -> list[tuple[Path, int]]:
         """Return the tables that make up the database, each with the size in bytes that it was written with."""
         listing = self._db.get_property(b"leveldb.sstables") or b""

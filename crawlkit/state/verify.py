@@ -25,6 +25,7 @@ from crawlkit.state.pages import reported_kind
 from crawlkit.state.reading import read_config, read_counters, read_rescan, read_runs, walk_seeds
 from crawlkit.state.store import Store
 from crawlkit.state.tally import HOSTS_A_SLICE, Counted, HostTally, check_hosts, slices
+from crawlkit.state.verify_alike import AlikeCheck
 
 Decoded = TypeVar("Decoded")
 
@@ -49,6 +50,8 @@ _KINDS = {
     keys.ARCHIVED: (29, "archived by URL"),
     keys.PAYLOAD: (33, "payloads"),
     keys.META: (None, "values"),
+    keys.DIGEST: (None, "digests"),
+    keys.BAND: (None, "bands"),
     keys.PAGE: (None, "records"),
 }
 
@@ -70,6 +73,7 @@ class Verification:
         self._kinds: Counter[Kind] = Counter()
         self._body_bytes = 0
         self._codec = codec.RecordCodec()
+        self._alike = AlikeCheck(store, self.findings)
 
     # Parts of a check ------------------------------------------------------------------------------------------------
 
@@ -258,6 +262,7 @@ class Verification:
             if record.kind is Kind.PAGE:
                 self._count(tally, Counted.PAGES, self._host_id(record.url), record.url)
             entry = self.entry(record.url)
+            self._alike.look(record)
             if entry is None:
                 self.findings.broke(Rule.RECORDS_SEEN, record.url)
                 continue
@@ -269,6 +274,7 @@ class Verification:
                     f"{record.url}: {record.depth}, {record.hops}, {record.sources}; its entry: {tuple(entry.head)}",
                 )
             look(key, record)
+        self._alike.finish()
 
     def _record(self, key: bytes, value: bytes) -> Record:
         return self._codec.decode(key[1:].decode(), value)

@@ -46,6 +46,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...]
     lastmod: str | None
     priority: float | None
+    near_duplicate_of: str | None
 
 
 class TimedLine(Line, frozen=True, kw_only=True):
@@ -75,7 +76,7 @@ def as_line(record: Record) -> Line:
         links=record.links,
         redirect_to=record.redirect_to,
         canonical=record.canonical,
-        duplicate_of=None,
+        duplicate_of=record.duplicate_of,
         fields=record.fields,
         reason=reason,
         detail=None if reason is None else SENTENCES[reason],
@@ -91,6 +92,7 @@ def as_line(record: Record) -> Line:
         sources=_SOURCES[record.sources],
         lastmod=record.lastmod,
         priority=record.priority,
+        near_duplicate_of=record.near_duplicate_of,
     )
 
 

@@ -27,6 +27,7 @@ _VIEWS = {
     View.REDIRECTS: "Instead: what redirects, with the chain that it begins.",
     View.TITLES: "Instead: pages without a title, or with that of others.",
     View.CANONICALS: "Instead: pages whose canonical is another URL, and what is wrong with that.",
+    View.DUPLICATES: "Instead: pages with the same bytes, or nearly the same text, as others.",
 }
 
 
@@ -83,10 +84,10 @@ def _selecting(crawl: CrawlReader, options: ReportOptions, fields: str) -> Repor
 
 def _report(crawl: CrawlReader, options: ReportOptions, output: Path | None) -> None:
     if output is not None:
-        write_report_file(output, crawl.pages.walk(), sys.stderr, options, meta_of(crawl))
+        write_report_file(output, crawl.pages.walk_marked(), sys.stderr, options, meta_of(crawl))
         return
     with standard_output() as out:
-        write_report(crawl.pages.walk(), out, sys.stderr, options)
+        write_report(crawl.pages.walk_marked(), out, sys.stderr, options)
 
 
 def _show(view: View, crawl: CrawlReader, format_: ReportFormat, output: Path | None) -> None:

@@ -60,5 +60,5 @@ def dump(directory: Path) -> bytes:
     """Return the report of the crawl in `directory`: one line a record, nothing that depends on time or order."""
     out = io.BytesIO()
     with open_crawl_for_reading(directory) as reader:
-        write_report(reader.pages.walk(), out, io.StringIO(), ReportOptions(ReportFormat.JSONL))
+        write_report(reader.pages.walk_marked(), out, io.StringIO(), ReportOptions(ReportFormat.JSONL))
     return out.getvalue()

@@ -147,6 +147,9 @@ BY_HAND: list[tuple[str, Rule, Break]] = [
     ("finished", Rule.FINISHED, lambda store: _propagate(store, _a_record(store).url)),
     ("killed", Rule.FINISHED, lambda store: _change_counters(store, finished=True)),
     ("finished", Rule.ORIGINS, _misplace_origin),
+    ("finished", Rule.ALIKE, lambda store: store.unstage(_first(store, keys.DIGEST)[0])),
+    ("killed", Rule.ALIKE, lambda store: store.stage(keys.digest_key("sha256:00", "http://h1.test/unseen"), b"")),
+    ("killed", Rule.ALIKE, lambda store: store.stage(keys.band_key(1, 7, _a_record(store).url), b"")),
     ("finished", Rule.EDGES_SEEN, _link_elsewhere),
     ("finished", Rule.EDGES_DISTANCES, _deepen),
     *[

@@ -20,7 +20,7 @@ FIELDS = [
     *("url", "kind", "status", "depth", "content_type", "charset", "bytes", "truncated", "title", "digest", "links"),
     *("redirect_to", "canonical", "duplicate_of", "fields", "reason", "detail"),
     *("description", "language", "directives", "headings", "alternates", "etag", "last_modified", "words", "text_digest"),
-    *("sources", "lastmod", "priority"),
+    *("sources", "lastmod", "priority", "near_duplicate_of"),
 ]
 TIMING = ["message", "fetched_at", "elapsed_ms", "attempts", "via"]
 
@@ -245,3 +245,29 @@ def test_a_bad_selector_is_status_2_and_leaves_nothing(cli: Cli, selector: str, 
     result = cli("run", "http://a.test/", "-d", "z.crawl", "--extract", f"x={selector}")
     assert (result.status, len(result.err.splitlines()), selector in result.err) == (2, 1, True)
     assert not (tmp_path / "z.crawl").exists()
+
+
+def test_near_duplicates_are_told_where_asked_for(cli: Cli) -> None:
+    def article(*changed: str) -> Reply:
+        text = " ".join([f"word{n}" for n in range(600)])
+        links = "".join(f"<a href=/{name}></a>" for name in "abc")
+        return Reply(200, (("Content-Type", "text/html"),), f"<nav>{links}</nav><p>{text} {' '.join(changed)}".encode())
+
+    site = {"/": article("first"), "/a": article("second"), "/b": article("second"), "/c": page("C")}
+    with SiteServer(Site(site)) as server:
+        for name, options in (("near.crawl", ["--near-duplicates"]), ("exact.crawl", [])):
+            assert cli("run", f"{server.url}/", "-d", name, *FAST, *options, "-q").status == 0
+        base = server.url
+
+    def alike(name: str) -> list[tuple[str, str | None, str | None]]:
+        shown = cli("report", name, "--format", "jsonl", "--fields", "url,duplicate_of,near_duplicate_of").out.splitlines()
+        return [tuple(json.loads(line).values()) for line in shown]
+
+    root = f"{base}/"
+    assert alike("near.crawl") == [
+        (root, None, None),
+        (f"{base}/a", None, root),
+        (f"{base}/b", f"{base}/a", root),
+        (f"{base}/c", None, None),
+    ]
+    assert [line[1:] for line in alike("exact.crawl")] == [(None, None), (None, None), (f"{base}/a", None), (None, None)]

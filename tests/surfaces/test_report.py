@@ -78,7 +78,7 @@ FIELDS = [
     *("url", "kind", "status", "depth", "content_type", "charset", "bytes", "truncated", "title", "digest", "links"),
     *("redirect_to", "canonical", "duplicate_of", "fields", "reason", "detail"),
     *("description", "language", "directives", "headings", "alternates", "etag", "last_modified", "words", "text_digest"),
-    *("sources", "lastmod", "priority"),
+    *("sources", "lastmod", "priority", "near_duplicate_of"),
 ]
 TIMING_FIELDS = ["message", "fetched_at", "elapsed_ms", "attempts", "via"]
 JSONL = ReportOptions(format=ReportFormat.JSONL)
@@ -140,7 +140,7 @@ def test_a_line_is_exactly_these_bytes() -> None:
         '"description":"About «it»","language":"de-AT","directives":["noindex"],'
         '"headings":{"h1":1,"h2":2,"h3":0,"h4":0,"h5":0,"h6":3},"alternates":{"en":"https://example.com/en"},'
         '"etag":"W/\\"7\\"","last_modified":"Mon, 01 Jan 2024 00:00:00 GMT","words":321,"text_digest":"sha256:01",'
-        '"sources":["sitemap","link"],"lastmod":"2024-01-02T00:00:00Z","priority":0.5}\n'
+        '"sources":["sitemap","link"],"lastmod":"2024-01-02T00:00:00Z","priority":0.5,"near_duplicate_of":null}\n'
     )
 
 
@@ -256,14 +256,14 @@ def test_csv_rows_are_exactly_these_bytes() -> None:
     assert written(CSV, [PAGE, EXCLUDED])[0].decode() == (
         "url,kind,status,depth,content_type,charset,bytes,truncated,title,digest,links,redirect_to,canonical,duplicate_of,"
         "fields,reason,detail,description,language,directives,headings,alternates,etag,last_modified,words,text_digest,"
-        "sources,lastmod,priority\n"
+        "sources,lastmod,priority,near_duplicate_of\n"
         "https://example.com/,page,200,0,text/html,utf-8,1234,false,Ünïcode «title»,sha256:00,"
         '"[""https://example.com/about"",""https://external.example.net/""]",,https://example.com/,,{},,,'
         'About «it»,de-AT,"[""noindex""]","{""h1"":1,""h2"":2,""h3"":0,""h4"":0,""h5"":0,""h6"":3}",'
         '"{""en"":""https://example.com/en""}","W/""7""","Mon, 01 Jan 2024 00:00:00 GMT",321,sha256:01,'
-        '"[""sitemap"",""link""]",2024-01-02T00:00:00Z,0.5\n'
+        '"[""sitemap"",""link""]",2024-01-02T00:00:00Z,0.5,\n'
         "https://example.com/private,excluded,,1,,,,,,,[],,,,{},robots.disallow,robots.txt disallows this URL.,"
-        ",,[],,{},,,,,[],,\n"
+        ",,[],,{},,,,,[],,,\n"
     )
 
 

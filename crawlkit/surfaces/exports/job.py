@@ -57,7 +57,7 @@ class ExportJob:
 
     def records(self) -> Iterator[Record]:
         """Yield the records as reported, sorted by the bytes of their URL; the tally counts them."""
-        return self.tally.watch(self.crawl.pages.walk())
+        return self.tally.watch(self.crawl.pages.walk_marked())
 
     def open_beside(self, name: str) -> BinaryIO:
         """Return another file of this export, in the folder of `path`."""

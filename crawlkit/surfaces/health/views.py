@@ -7,11 +7,12 @@ from typing import assert_never
 from crawlkit.state.reading import CrawlReader
 from crawlkit.surfaces.health.broken import Broken, find_broken
 from crawlkit.surfaces.health.canonicals import Canonical, find_canonicals
+from crawlkit.surfaces.health.duplicates import Duplicate, find_duplicates
 from crawlkit.surfaces.health.orphans import Orphan, find_orphans
 from crawlkit.surfaces.health.redirects import Redirected, find_redirects
 from crawlkit.surfaces.health.titles import Titled, find_titles
 
-Row = Broken | Orphan | Redirected | Titled | Canonical
+Row = Broken | Orphan | Redirected | Titled | Canonical | Duplicate
 
 
 class View(StrEnum):
@@ -22,6 +23,7 @@ class View(StrEnum):
     REDIRECTS = "redirects"
     TITLES = "titles"
     CANONICALS = "canonicals"
+    DUPLICATES = "duplicates"
 
 
 def row_type(view: View) -> type[Row]:
@@ -37,6 +39,8 @@ def row_type(view: View) -> type[Row]:
             return Titled
         case View.CANONICALS:
             return Canonical
+        case View.DUPLICATES:
+            return Duplicate
         case unknown:
             assert_never(unknown)
 
@@ -54,5 +58,7 @@ def rows_of(view: View, crawl: CrawlReader) -> Iterator[Row]:
             return find_titles(crawl)
         case View.CANONICALS:
             return find_canonicals(crawl)
+        case View.DUPLICATES:
+            return find_duplicates(crawl)
         case unknown:
             assert_never(unknown)

@@ -254,8 +254,8 @@ def test_a_page_that_is_its_own_canonical_or_names_none_is_not_shown(cli: Cli, m
 
 EVERY = pytest.mark.parametrize("view", View)
 SITE = [
-    page(f"{A}/", title="=x", canonical=f"{A}/c", links=(f"{A}/gone", f"{A}/moved")),
-    page(f"{A}/2", title="", sources=Source.SITEMAP),
+    page(f"{A}/", title="=x", digest="sha256:1", canonical=f"{A}/c", links=(f"{A}/gone", f"{A}/moved")),
+    page(f"{A}/2", title="", digest="sha256:1", sources=Source.SITEMAP),
     page(f"{A}/3", sources=Source.SITEMAP),
     failure("/gone"),
     redirect("/moved", f"{A}/2"),
@@ -332,3 +332,26 @@ def test_no_room_to_sort_in_is_status_4(cli: Cli, make: Make, tmp_path: Path) ->
     assert "cannot sort in the temporary directory" in ended.stderr
     assert (tmp_path / "out").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "x.crawl"]
+
+
+# Duplicates ----------------------------------------------------------------------------------------------------------
+
+
+def test_duplicates_are_listed_by_the_first_of_them(cli: Cli, make: Make) -> None:
+    make(
+        [
+            page(f"{A}/a", digest="sha256:1", simhash=0),
+            page(f"{A}/b", digest="sha256:2", simhash=1),
+            page(f"{A}/c", digest="sha256:2", simhash=1),
+            page(f"{A}/d", digest="sha256:1", simhash=0),
+            page(f"{A}/e", digest="sha256:3", simhash=2**63 - 1),
+        ]
+    )
+    near = {"duplicate_of": f"{A}/a", "likeness": "near", "pages": 3}
+    assert rows(cli, "duplicates") == [
+        {"url": f"{A}/d", "duplicate_of": f"{A}/a", "likeness": "exact", "pages": 2},
+        {"url": f"{A}/b", **near},
+        {"url": f"{A}/c", **near},
+        {"url": f"{A}/c", "duplicate_of": f"{A}/b", "likeness": "exact", "pages": 2},
+    ]
+    assert text(cli, "duplicates")[0] == f"exact {A}/d is like {A}/a (2 pages)"
