@@ -17,7 +17,18 @@ MODULE_LINES = 350
 FUNCTION_LINES = 60
 
 BASE = frozenset(
-    {"model", "config", "config_extract", "config_items", "config_values", "errors", "clock", "durable", "exchange"}
+    {
+        "model",
+        "config",
+        "config_extract",
+        "config_items",
+        "config_values",
+        "errors",
+        "clock",
+        "durable",
+        "exchange",
+        "sentences",
+    }
 )
 SURFACES = frozenset({"surfaces", "api", "__main__"})
 MAY_IMPORT: Mapping[str, frozenset[str]] = {

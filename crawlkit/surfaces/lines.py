@@ -5,8 +5,9 @@ JSON lines, CSV and the exports all take their columns from here.
 
 import msgspec
 
-from crawlkit.model import SENTENCES, FieldValue, Kind, Reason, Record, Source
+from crawlkit.model import FieldValue, Kind, Reason, Record, Source
 from crawlkit.policy.metadata import HEADINGS
+from crawlkit.sentences import SENTENCES
 
 _SOURCES = tuple(
     tuple(str(source.name).lower() for source in (Source.SEED, Source.SITEMAP, Source.LINK) if bits & source)

@@ -14,10 +14,11 @@ from crawlkit.engine.network import UNVERIFIED
 from crawlkit.engine.robots_lookup import look_up_robots
 from crawlkit.engine.runner import run_async
 from crawlkit.errors import ExitStatus, UsageError
-from crawlkit.model import SENTENCES, FetchFailure, Reason, Response
+from crawlkit.model import FetchFailure, Reason, Response
 from crawlkit.policy import politeness
 from crawlkit.policy.robots import MAX_ROBOTS_REDIRECTS, Access, Rules, access_of, parse
 from crawlkit.policy.urls import parse_seed
+from crawlkit.sentences import SENTENCES
 from crawlkit.surfaces.options import config_file_option, given, options_of
 from crawlkit.surfaces.settings import gather
 from crawlkit.surfaces.speech import say

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.session import BarrenSeed, Outcome
-from crawlkit.model import SENTENCES
 from crawlkit.policy.urls import host_of
+from crawlkit.sentences import SENTENCES
 
 _HOW = {
     Ending.FINISHED: "finished",

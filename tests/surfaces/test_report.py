@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlkit.errors import StateDamaged, StorageError, UsageError
-from crawlkit.model import SENTENCES, Kind, OrderReason, Reason, Record
+from crawlkit.model import Kind, OrderReason, Reason, Record
+from crawlkit.sentences import SENTENCES
 from crawlkit.state.checkpoint import Run
 from crawlkit.surfaces.report import (
     Only,
