@@ -41,21 +41,20 @@ class Admission:
         False if it is new and there is no budget for it: then nothing is done about it.
         """
         url, depth, hops = edge
-        entry = self._state.seen.recent(url)
+        seen, name = self._state.seen, ""
+        entry = seen.recent(url)
+        if entry is None:
+            refusal = self._out_of_scope(url)
+            if refusal is not None:
+                self._state.counters.refuse(refusal)
+                return True
+            name = host_of(url)
+            entry = seen.find(url, self._state.hosts.id_of(name))  # of a known URL the host need not be loaded
         if entry is not None:
-            # Nine links in ten end here, known and no nearer.
             if depth < entry.depth or hops < entry.hops or source & ~entry.sources:
                 self._lower(edge, entry, source)
             return True
-        refusal = self._out_of_scope(url)
-        if refusal is not None:
-            self._state.counters.refuse(refusal)
-            return True
-        name = host_of(url)
-        entry = self._state.seen.find(url, self._state.hosts.id_of(name))  # of a known URL the host need not be loaded
-        if entry is not None:
-            self._lower(edge, entry, source)
-        elif via is not None and (refusal := self._traps.judge(url)) is not None:
+        if via is not None and (refusal := self._traps.judge(url)) is not None:
             self._state.counters.refuse(refusal)
         elif self._too_deep(depth):
             self._state.counters.refuse(Refusal.DEPTH)
@@ -73,8 +72,8 @@ class Admission:
         An edge that is too deep to admit counts for nothing: whether its target is known by then depends on order.
         """
         url, depth, hops = edge
-        to = entry.joined(Head(depth, hops, source))
-        if to != entry.head and not self._too_deep(depth):
+        if not self._too_deep(depth):
+            to = entry.joined(Head(depth, hops, source))
             self._state.distances.lower(url, self._state.hosts.get(host_of(url)), entry, to)
 
     def _too_deep(self, depth: int) -> bool:
