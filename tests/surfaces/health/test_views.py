@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crawlkit.model import Kind, Reason, Record, Source
-from crawlkit.surfaces.health import referrers
+from crawlkit.surfaces.health import broken, orphans
 from crawlkit.surfaces.health.views import View
 from tests.state.making import run_child
 from tests.surfaces.conftest import Cli
@@ -95,7 +95,7 @@ def test_broken_names_the_pages_that_link_to_what_failed_or_redirects(cli: Cli, 
 
 
 def test_of_many_pages_that_link_the_first_are_named_and_all_are_counted(cli: Cli, make: Make) -> None:
-    sources = [f"{A}/{n:03}" for n in range(referrers.MOST_LISTED + 7)]
+    sources = [f"{A}/{n:03}" for n in range(broken.MOST_LISTED + 7)]
     make([*(page(url, links=(f"{A}/gone",)) for url in reversed(sources)), failure("/gone")])
     ((row,), lines) = (rows(cli, "broken"), text(cli, "broken"))
     assert (row["pages"], row["linked_from"]) == (107, sources[:100])
@@ -103,8 +103,8 @@ def test_of_many_pages_that_link_the_first_are_named_and_all_are_counted(cli: Cl
 
 
 def test_links_that_the_filter_takes_for_broken_are_looked_up(cli: Cli, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(referrers, "_FILTER_BITS", 1)
-    monkeypatch.setattr(referrers, "_ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(broken, "_FILTER_BITS", 1)
+    monkeypatch.setattr(broken, "_ROWS_AT_ONCE", 2)
     links = tuple(f"{A}/{n}" for n in range(9))
     make([page(f"{A}/", links=links), page(f"{A}/x", links=links[5:]), failure("/7"), failure("/3")])
     assert [(row["url"], row["pages"]) for row in rows(cli, "broken")] == [(f"{A}/3", 1), (f"{A}/7", 2)]
@@ -121,7 +121,8 @@ def test_orphans_are_in_a_sitemap_and_nothing_else_leads_to_them(cli: Cli, make:
             page(f"{A}/linked", **listed),
             page(f"{A}/moved-to", **listed),
             page(f"{A}/only-itself", links=(f"{A}/only-itself",), canonical=f"{A}/only-itself", **listed),
-            page(f"{A}/unlisted", sources=Source.LINK),
+            page(f"{A}/itself-too", links=(f"{A}/itself-too",), **listed),
+            page(f"{A}/unlisted", links=(f"{A}/itself-too",), sources=Source.LINK),
             failure("/gone", sources=Source.SITEMAP),
             redirect("/old", f"{A}/moved-to"),
         ]
@@ -132,6 +133,16 @@ def test_orphans_are_in_a_sitemap_and_nothing_else_leads_to_them(cli: Cli, make:
         {"url": f"{A}/only-itself", "kind": "page", "status": 200, "lastmod": "2026-01-01T00:00:00Z"},
     ]
     assert text(cli, "orphans") == [f"{A}/ 200", f"{A}/gone 404", f"{A}/only-itself 200"]
+
+
+def test_links_are_followed_up_whatever_is_remembered_of_them(cli: Cli, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orphans, "_REMEMBERED", 2)
+    urls = [f"{A}/{n}" for n in range(20)]
+    listed = [
+        page(url, links=(urls[(n + 1) % 19], urls[0], "http://o.test/"), sources=Source.SITEMAP) for n, url in enumerate(urls)
+    ]
+    make(listed)
+    assert text(cli, "orphans") == [f"{A}/19 200"]
 
 
 # Redirects -----------------------------------------------------------------------------------------------------------
