@@ -3,9 +3,7 @@
 The tree is the HTML Standard's, by `selectolax` on lexbor, with scripting off: what is in `<noscript>` counts, what is
 in comments, scripts and templates does not.
 
-Known limit: at a block's start tag lexbor looks through all open elements, and in each paragraph it makes all unclosed
-formatting elements anew, both as the Standard says. So 20,000 nested `<div>` take 0.6 s and 40,000 take 3 s, and
-2,000 times `<p><b a=N>` with different N (24 KB) take 2 s and 700 MB. Real pages stay far below.
+A page that the tree builder could be hurt by is reduced before, by `skim`.
 """
 
 import itertools
@@ -14,12 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawlkit.model import FieldValue
 from crawlkit.policy.extract import pick_fields
 from crawlkit.policy.metadata import HEADINGS, Metadata, Parts, read_metadata
 from crawlkit.policy.page_text import LANDMARKS, Texts, read_texts
+from crawlkit.policy.skim import is_costly, skim
 from crawlkit.policy.urls import Joiner
 from crawlkit.policy.wanted import NOTHING_MORE, Wanted
 
@@ -57,6 +56,10 @@ _TAGS_A_LINK = 5
 # The elements that say something besides links.
 _TELLING = ",".join(("base", "meta", "title", "link", "area", "frame", "iframe", "script", "style", *HEADINGS, *LANDMARKS))
 
+# Without events: a `<selectedcontent>` stays as it is written. Else each is filled with a copy of the option's content, of
+# which a page can be made that grows with its square.
+_OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
+
 # How far above a title an svg element is looked for: to the root, a page of nested titles would take its square.
 _SVG_LEVELS = 32
 
@@ -88,11 +91,11 @@ def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MO
 
     `markup` is UTF-8; `charset` names the encoding it came in, in which the queries of its links are sent. A meta
     element named like our product token counts like one named robots. `refresh` are the values of the Refresh header;
-    the first refresh with a target counts, and the header goes before the page. Time and memory are bounded by
-    `wanted.most_links`, the number of links kept, as far as links are what makes the page large.
+    the first refresh with a target counts, and the header goes before the page. Time is linear in
+    the size of the page; memory is bounded by that and by `wanted.most_links`, the number of links kept.
     """
-    end = _end_of_links(markup, wanted.most_links * _TAGS_A_LINK)
-    tree = LexborHTMLParser(markup[:end])
+    bounded, is_cut = _bounded(markup, wanted)
+    tree = LexborHTMLParser(bounded, options=_OPTIONS)
     told = _told(tree)
     base = _base(told["base"], url, charset)
     joiner = Joiner(base, charset)
@@ -110,7 +113,7 @@ def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MO
         metadata=read_metadata(tree.root, metas, told, joiner),
         fields=pick_fields(tree, wanted.rules, base),
         texts=read_texts(tree, told),  # the last: it takes the tree apart
-        cut=is_more or end is not None,
+        cut=is_more or is_cut,
     )
 
 
@@ -159,12 +162,16 @@ def _base(nodes: Iterable[LexborNode], url: str, charset: str) -> str:
     return url
 
 
-def _end_of_links(markup: bytes, most_tags: int) -> int | None:
-    """Return where the first link tag after `most_tags` of them starts, None if there are not so many."""
+def _bounded(markup: bytes, wanted: Wanted) -> tuple[bytes, bool]:
+    """Return markup of which a tree can be built, and whether there may be more in the page than it tells."""
+    most_tags = wanted.most_links * _TAGS_A_LINK
+    if is_costly(markup):
+        outline, is_cut = skim(markup, most_tags)
+        return outline, is_cut or bool(wanted.rules)  # which look for elements that are gone
     if len(markup) <= most_tags * len(b"<a>") or markup.count(b"<") <= most_tags:
-        return None
+        return markup, False
     tag = next(itertools.islice(_LINK_TAG.finditer(markup), most_tags, None), None)
-    return tag and tag.start()
+    return markup[: tag and tag.start()], tag is not None
 
 
 def _links(
