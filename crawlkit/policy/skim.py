@@ -3,8 +3,8 @@
 Building a tree as the HTML Standard says is not linear: a start tag may look through all open elements, each paragraph makes
 all unclosed formatting elements anew, an attribute is compared with those before it. In lexbor 20,000 nested `<div>` take
 0.6 s and 100,000 take 15 s; 24 KB of `<p><b a=N>` take 2 s and 700 MB. What bounds that must not be fooled by what the page
-says, nor depend on the machine, so it is plain counts over the bytes: `is_costly` overestimates, and `skim` costs no more
-than the tree of an honest page does.
+says, nor depend on the machine, so it is counts over the bytes, tags in scripts and comments included: `is_costly`
+overestimates.
 
 A skimmed page has no tree, only tokens: links, title, base, canonical and what is said to robots come out as from the tree,
 but where the tree builder moves or drops tags that are out of place.
@@ -17,14 +17,14 @@ from crawlkit.policy.metadata import HEADINGS
 from crawlkit.policy.novelty import BREAK
 from crawlkit.policy.page_text import LANDMARKS
 
-# Within these bounds the dearest markup found by random search takes 0.3 s and 110 MiB to parse.
+# Within these bounds the dearest markup found by random search takes 0.2 s and 100 MiB to parse.
 _TREE_BYTES = 1024 * 1024
 TREE_TAGS = 10_000
 """No tree is built of more tags."""
 # An attribute is compared with all before it. In so many bytes, all of one tag, that takes 80 ms.
 _FEW_BYTES = 32 * 1024
 # Each tag may make all formatting elements anew with all their attributes, or move an end tag's element out of all others.
-_TREE_TAGS_TIMES_FORMATTING = 700_000
+_TREE_TAGS_TIMES_FORMATTING = 600_000
 # Where tags times bytes are no more, neither is the other product much.
 _SMALL = 1_500_000
 
@@ -34,6 +34,8 @@ _MOST_ATTRIBUTES = 256
 _MOST_VALUE_BYTES = 64 * 1024
 
 _MOST_SECTIONS = 1_000
+# Text is copied several times to be counted and compared, in up to four bytes a character.
+_MOST_TEXT_BYTES = 4 * 1024 * 1024
 
 _LINKS = frozenset((b"a", b"area", b"iframe", b"frame"))
 _OTHERS = frozenset((b"base", b"link", b"meta"))
@@ -53,15 +55,17 @@ _NAME_AND_VALUE = re.compile(_ATTRIBUTE % ((b"",) * 4), re.X)
 _REST_OF_TAG = rb"(?:%b){0,1000}+[\t\n\f\r /]*+(>)?" % (_ATTRIBUTE % ((b"?:",) * 4))
 _ATTRIBUTES_GO_ON = re.compile(_REST_OF_TAG, re.X)
 # A tag, or what begins a comment or the like; all other `<` are text.
-_MARKUP = re.compile(rb"<(?:(/?[a-zA-Z][^\t\n\f\r />]*+)%b|[/!?])" % _REST_OF_TAG, re.X)
+_MARKUP = re.compile(rb"<(?=[a-zA-Z/!?])(?:(/?[a-zA-Z][^\t\n\f\r />]*+)%b|[/!?])" % _REST_OF_TAG, re.X)
 
 # Start and end tags of formatting elements; also `form`, `style` and a few others, which costs little: only the first letters
-# are compared, for speed. Of `a` no two are open at once, so that only one laden with attributes matters.
+# are compared, for speed. Of `a` no two are open at once, so that only one laden with attributes matters; most plainly have
+# few.
+_PLAIN = rb"""(?: [^"'>]{0,32}+ (?<=[a-zA-Z-]=) "[^"]*+" ){0,4}+ [^"'>]{0,32}+ >"""
 _FORMATTING = re.compile(
-    rb"""<(?: [aA](?=[\t\n\f\r /])((?:%b){40,}+)
+    rb"""<(?: [aA](?=[\t\n\f\r /]) (?!%b) ((?:%b){40,}+)
     | (/?+)(?=[bcefinstuBCEFINSTU][\t\n\f\r />imotIMOT])
     (?:[bisuBISU](?=[\t\n\f\r />])|[bB][iI]|[cCfFnN][oO]|[eE][mM]|[sS][mMtT]|[tT]{2})((?:%b)*+) )"""
-    % ((_ATTRIBUTE % ((b"?:",) * 4),) * 2),
+    % (_PLAIN, *(_ATTRIBUTE % ((b"?:",) * 4),) * 2),
     re.X,
 )
 _LADEN = re.compile(rb"<[a-zA-Z][^\t\n\f\r />]*+(?:%b){200}" % (_ATTRIBUTE % ((b"?:",) * 4)), re.X)
@@ -77,7 +81,7 @@ _SEPARATOR = BREAK.encode()
 
 
 def is_costly(markup: bytes) -> bool:
-    """Whether a tree of `markup` might take long to build, or much memory. 30 us for a page of 18 KB."""
+    """Whether a tree of `markup` might take long to build, or much memory. 50 us for a page of 18 KB."""
     tags = markup.count(b"<")
     if len(markup) > _TREE_BYTES or tags > TREE_TAGS:
         return True
@@ -164,6 +168,7 @@ class _Outline:
         self.is_cut = False
         self._markup = markup
         self._parts: list[bytes] = []
+        self._text_left = _MOST_TEXT_BYTES
         self._links_left = most_links
         self._others_left = _MOST_OTHER_TAGS
         self._sections_left = _MOST_SECTIONS
@@ -176,7 +181,9 @@ class _Outline:
     def add_text(self, start: int, end: int) -> None:
         """Take in text."""
         if not self._open[b"template"]:
-            text = self._markup[start:end]
+            text = self._markup[start : min(end, start + self._text_left)]
+            self._text_left -= len(text)
+            self.is_cut |= start + len(text) < end
             if text and not text.isspace():
                 self._parts += (text, _SEPARATOR)
 

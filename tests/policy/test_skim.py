@@ -134,8 +134,8 @@ def test_an_honest_page_is_not_skimmed() -> None:
         (b"<div>" * TREE_TAGS + b"<", True),
         (b"x" * 1024 * 1024, False),
         (b"x" * 1024 * 1024 + b"x", True),
-        (b"<p><b>" * 580, False),
-        (b"<p><b>" * 600, True),
+        (b"<p><b>" * 540, False),
+        (b"<p><b>" * 560, True),
         (b"<P><FONT A>" * 450, True),
         (b"<div></b>" * 600, True),
         (b"<div></b><p>x</p>" * 100, False),
@@ -158,6 +158,8 @@ def test_what_is_left_out_marks_the_page() -> None:
         "http://h.example/2",
     )
     assert skim(b"<a href='%b'>" % (b"x" * 70_000), 9)[1]
+    assert skim(b"<p>" + b"x" * (4 << 20) + b"x<a href=/1>", 9)[1]
+    assert not skim(b"<p>" + b"x" * (4 << 20) + b"<a href=/1>", 9)[1]
     assert skim(b"<a>" * 10, 9)[1]
     assert not skim(b"<a>" * 9, 9)[1]
     assert skim(b"<meta>" * 10_001, 9)[1]
