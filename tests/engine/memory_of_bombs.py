@@ -13,7 +13,7 @@ from pathlib import Path
 
 from crawlkit.clock import SystemClock
 from crawlkit.config import Config
-from crawlkit.engine.network import open_network, seeds_private_addresses
+from crawlkit.engine.network import open_network, open_resolver, seeds_private_addresses
 from crawlkit.engine.worker import Worker
 from crawlkit.model import Facts, PageJob
 from crawlkit.net.fetch import ExtraHeaders
@@ -49,7 +49,8 @@ class _Watch:
 
 async def _main(urls: list[str]) -> None:
     config = Config()
-    transport = open_network(config, await seeds_private_addresses(urls, config), connections=4)
+    resolver = open_resolver(config, await seeds_private_addresses(urls, config))
+    transport = open_network(config, resolver, connections=4)
     try:
         worker = Worker(transport, config, SystemClock(), ExtraHeaders())
         warm_up, *others = urls
