@@ -133,6 +133,8 @@ class Config:
     near_duplicates: bool = _setting(
         False, ValueKind.SWITCH, Change.FIXED, "Also tell which pages are nearly alike, by 64 bits of their text."
     )
+    text: bool = _setting(False, ValueKind.SWITCH, Change.FIXED, "Keep the main text of each page.")
+    anchors: bool = _setting(False, ValueKind.SWITCH, Change.FIXED, "Keep what each page calls its links, and their rel.")
     user_agent: str = _setting(
         USER_AGENT, ValueKind.TEXT, Change.FIXED, "Sent with each request; its product token is matched in robots.txt."
     )

@@ -146,6 +146,16 @@ FieldValue = str | None | tuple[str, ...]
 """A field that was picked from a page: one text, None where nothing matches, or a list."""
 
 
+class Content(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept of a page beside its record, where the settings ask for it.
+
+    `text` is its main text on one line; `anchors` are text and rel of the first anchor for each of the record's links.
+    """
+
+    text: str | None = None
+    anchors: tuple[tuple[str, str], ...] = ()
+
+
 class Facts(msgspec.Struct, frozen=True):
     """What one answer says, body dropped. All URLs in normal form.
 
@@ -184,6 +194,7 @@ class Facts(msgspec.Struct, frozen=True):
     text_digest: str | None = None
     fields: Mapping[str, FieldValue] = msgspec.field(default_factory=dict)
     simhash: int | None = None
+    content: Content | None = None
 
 
 class SitemapForm(StrEnum):

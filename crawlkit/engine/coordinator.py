@@ -21,7 +21,7 @@ from crawlkit.exchange import Role
 from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Reason, Record, RobotsJob, Source
 from crawlkit.policy.disposition import Again, Done, dispose, is_transient
 from crawlkit.policy.edges import Edge
-from crawlkit.policy.records import Place, record_of
+from crawlkit.policy.records import Place, content_of, record_of
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, origin_of
 from crawlkit.state.codec import QueueRow
@@ -295,7 +295,7 @@ class Coordinator:
         if fetched is not None:
             keep(state, fetched, Role.RECORD, record)
         state.frontier.finish(url, host)
-        state.pages.put(record)
+        state.pages.put(record, content_of(fetched))
         state.counters.settled(reported_kind(record))
         state.counters.body_bytes += record.body_bytes or 0
         if record.kind is Kind.PAGE:

@@ -232,7 +232,7 @@ class _Rebuilding:
             state.frontier.add(record.url, host, record.depth, record.hops, record.via, record.sources)
             state.frontier.finish(record.url, host)
             self._count(host, record)
-            state.pages.put(record)
+            state.pages.put(record, salvage.content(record.url))
             self._between()
 
     def _count(self, host: Host, record: Record) -> None:

@@ -35,7 +35,14 @@ class Worker:
     ) -> None:
         self._clock = clock
         rules = tuple(map(parse_extract, config.extract))
-        self._wanted = Wanted(config.product_token().lower(), config.max_links, rules, simhash=config.near_duplicates)
+        self._wanted = Wanted(
+            config.product_token().lower(),
+            config.max_links,
+            rules,
+            simhash=config.near_duplicates,
+            text=config.text,
+            anchors=config.anchors,
+        )
         self._reading = asyncio.Semaphore(_MOST_READ_AT_ONCE)
         self._veil = _veil(config) if config.warc else None
         self._pages = _fetcher(transport, config, config.max_body, extra)

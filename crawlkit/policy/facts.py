@@ -4,7 +4,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from crawlkit.model import Facts, Response
+from crawlkit.model import Content, Facts, Response
 from crawlkit.policy.charset import decode, detect
 from crawlkit.policy.content_type import XHTML, read_content_type, sniff
 from crawlkit.policy.disposition import REDIRECTS
@@ -13,7 +13,7 @@ from crawlkit.policy.link_header import linked_alternates, linked_canonical
 from crawlkit.policy.links import Page, read_page, robots_directives, xhtml_as_html
 from crawlkit.policy.metadata import Metadata, first_of_each
 from crawlkit.policy.novelty import sketch_of
-from crawlkit.policy.page_text import weigh
+from crawlkit.policy.page_text import one_line, weigh
 from crawlkit.policy.simhash import simhash_of
 from crawlkit.policy.urls import resolve_location
 from crawlkit.policy.wanted import NOTHING_MORE, Wanted
@@ -28,6 +28,7 @@ _NO_PAGE = Page(
     directives=frozenset(),
     metadata=Metadata(),
     fields={},
+    anchors=(),
     texts=None,
 )
 
@@ -84,6 +85,7 @@ def read_answer(url: str, response: Response, wanted: Wanted = NOTHING_MORE, *, 
         text_digest=text_digest,
         fields=page.fields,
         simhash=simhash_of(texts.main) if texts is not None and wanted.simhash else None,
+        content=_content(page, wanted),
     )
 
 
@@ -92,6 +94,12 @@ def _grouped(headers: Iterable[tuple[bytes, bytes]]) -> defaultdict[bytes, list[
     for name, value in headers:
         grouped[name].append(value)
     return grouped
+
+
+def _content(page: Page, wanted: Wanted) -> Content | None:
+    """Return what is to be kept beside the record, None if that is nothing."""
+    text = one_line(page.texts.main) if wanted.text and page.texts is not None else None
+    return Content(text, page.anchors) if text is not None or page.anchors else None
 
 
 def _first(values: Iterable[bytes]) -> str | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawlkit.model import FieldValue
+from crawlkit.policy.anchors import read_anchors
 from crawlkit.policy.extract import pick_fields
 from crawlkit.policy.metadata import HEADINGS, Metadata, Parts, read_metadata
 from crawlkit.policy.page_text import LANDMARKS, Texts, read_texts
@@ -82,6 +83,7 @@ class Page:
     directives: frozenset[str]
     metadata: Metadata
     fields: dict[str, FieldValue]
+    anchors: tuple[tuple[str, str], ...]
     texts: Texts | None
     cut: bool = False
 
@@ -102,7 +104,8 @@ def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MO
     metas = [node.attributes for node in told["meta"]]
     targets = filter(None, map(refresh_target, (*refresh, *_refreshes(metas))))
     others = (*_sources(told["frame"], told["iframe"]), next(targets, None))
-    follow, is_more = _links(tree.css("a,area") if told["area"] else tree.tags("a"), others, joiner, wanted.most_links)
+    nodes = tree.css("a,area") if told["area"] else tree.tags("a")
+    follow, is_more = _links(nodes, others, joiner, wanted.most_links)
     return Page(
         title=_title(told["title"]),
         base=base,
@@ -111,6 +114,7 @@ def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MO
         canonical=_canonical(told["link"], joiner),
         directives=_meta_directives(metas, wanted.agent),
         metadata=read_metadata(tree.root, metas, told, joiner),
+        anchors=read_anchors(nodes, follow, joiner) if wanted.anchors else (),
         fields=pick_fields(tree, wanted.rules, base),
         texts=read_texts(tree, told),  # the last: it takes the tree apart
         cut=is_more or is_cut,

@@ -15,6 +15,8 @@ from crawlkit.policy.novelty import BREAK
 
 LANDMARKS = ("nav", "aside", "header", "footer")
 """The elements that may be outside of the main text."""
+MOST_KEPT = 1_000_000
+"""Characters of a text that are kept: about as many as a thick book has."""
 _LANDMARKS = ",".join(LANDMARKS)
 
 _OF_A_SECTION = frozenset({"article", "main"})
@@ -103,3 +105,8 @@ def weigh(text: str) -> TextFacts:
     words = (b" " + encoded.translate(_SPACES)).count(b" x")  # splitting takes twice as long
     squeezed = encoded.translate(None, _BLANKS)
     return TextFacts(words, f"sha256:{hashlib.sha256(squeezed).hexdigest()}" if words else None)
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, its white space made single spaces, cut at `MOST_KEPT` characters."""
+    return " ".join(text.replace(BREAK, " ").split())[:MOST_KEPT]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from crawlkit.model import Facts, Fetched, Record
+from crawlkit.model import Content, Facts, Fetched, Record
 from crawlkit.policy.disposition import Done
 
 
@@ -55,3 +55,8 @@ def record_of(place: Place, done: Done, fetched: Fetched | None) -> Record:
         url=place.url, kind=done.kind, depth=place.depth, hops=place.hops, reason=done.reason, message=done.message,
         via=place.via, sources=place.sources, **told, **timing,  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+def content_of(fetched: Fetched | None) -> Content | None:
+    """Return what is to be kept beside the record, None if that is nothing."""
+    return fetched.answer.content if fetched is not None and isinstance(fetched.answer, Facts) else None

@@ -10,13 +10,15 @@ from crawlkit.config_extract import ExtractRule
 class Wanted:
     """`agent` is our product token in lower case; `most_links` how many links are kept; `rules` the fields to pick.
 
-    `simhash` says that pages are to be compared.
+    `simhash` says that pages are to be compared, `text` and `anchors` that these are to be kept of each.
     """
 
     agent: str = "crawlkit"
     most_links: int = sys.maxsize
     rules: tuple[ExtractRule, ...] = ()
     simhash: bool = False
+    text: bool = False
+    anchors: bool = False
 
 
 NOTHING_MORE = Wanted()

@@ -32,6 +32,7 @@ class Rule(StrEnum):
     RELAX = "relax.settled"  # distances to propagate are those of a settled URL
     ORIGINS = "origins.placed"  # what is known of a robots.txt lies under its origin
     ALIKE = "alike.rows"  # rows by digest and SimHash are those of the records, no more and no less
+    CONTENTS = "contents.settled"  # texts and anchors are those of a settled URL
     FINISHED = "finished.empty"  # a crawl that says it is finished has nothing left to do
     EDGES_SEEN = "edges.seen"  # every URL that a record admits, in scope and within the depth, was seen
     EDGES_DISTANCES = "edges.distances"  # at no greater distance than this way to it, and as linked to

@@ -1,8 +1,8 @@
 """Key layout: how each kind of row is named in LevelDB.
 
 All keys are a prefix byte and fields of fixed width, big-endian, so that byte order is the order in which rows are read;
-only records, and rows by digest and band, end in something of free length, the URL itself. `state/__init__.py` lists every
-prefix with its value.
+only records and contents, and rows by digest and band, end in something of free length, the URL itself. `state/__init__.py`
+lists every prefix with its value.
 """
 
 import math
@@ -30,6 +30,7 @@ ARCHIVED = b"U"
 PAYLOAD = b"D"
 DIGEST = b"d"
 BAND = b"n"
+CONTENT = b"c"
 
 DIGEST_HEAD = 17
 """Length of a digest's key without the URL."""
@@ -226,6 +227,11 @@ def band_range(band: int, simhash: int) -> bytes:
 def band_key(band: int, simhash: int, url: str) -> bytes:
     """Return the key of one such page: those of one hash together, the smallest URL first."""
     return BAND + bytes((band,)) + turned(band, simhash).to_bytes(8, "big") + url.encode()
+
+
+def content_key(url: str) -> bytes:
+    """Return the key of what is kept of a page beside its record."""
+    return CONTENT + url.encode()
 
 
 def after(prefix: bytes) -> bytes:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from crawlkit.model import MAX_HOPS, Kind, Reason, Record
+from crawlkit.model import MAX_HOPS, Content, Kind, Reason, Record
 from crawlkit.state import keys
 from crawlkit.state.codec import Head, RecordCodec, head_of, with_head
+from crawlkit.state.content import Contents
 from crawlkit.state.duplicates import Duplicates
 from crawlkit.state.store import Store
 
@@ -18,18 +19,29 @@ class Pages:
         self._store = store
         self._codec = RecordCodec()
         self._duplicates = Duplicates(store)
+        self._contents = Contents(store)
 
-    def put(self, record: Record) -> None:
-        """Stage a record. One that takes another's place must have the same digest: else that is to be removed before."""
+    def put(self, record: Record, content: Content | None = None) -> None:
+        """Stage a record, and what is kept beside it; without that, what is there already stays.
+
+        A record that takes another's place must have the same digest: else that is to be removed before.
+        """
         self._store.stage(keys.page_key(record.url), self._codec.encode(record))
         self._duplicates.add(record)
+        if content is not None:
+            self._contents.put(record.url, content)
 
     def remove(self, url: str) -> None:
         """Stage the removal of a record."""
         record = self.get(url)
         if record is not None:
             self._duplicates.remove(record)
+        self._contents.remove(url)
         self._store.unstage(keys.page_key(url))
+
+    def content(self, url: str) -> Content | None:
+        """Return what is kept of a page beside its record: None where the settings did not ask for it."""
+        return self._contents.get(url)
 
     def get(self, url: str) -> Record | None:
         """Return the record of `url`, None if it has not settled."""

@@ -13,10 +13,11 @@ import msgspec
 
 from crawlkit.config import Config
 from crawlkit.errors import StateDamaged
-from crawlkit.model import Record
+from crawlkit.model import Content, Record
 from crawlkit.state import keys
 from crawlkit.state.checkpoint import Run
 from crawlkit.state.codec import QueueRow, RecordCodec, decode_row
+from crawlkit.state.content import Contents
 from crawlkit.state.counters import Counters
 from crawlkit.state.hosts import HostRecord, decode_host
 from crawlkit.state.origins import OriginRecord, Origins
@@ -82,6 +83,14 @@ class Salvage:
         """Yield the records as stored, sorted by URL."""
         codec = RecordCodec()
         yield from self._walk("records", keys.PAGE, lambda key, value: codec.decode(key[1:].decode(), value))
+
+    def content(self, url: str) -> Content | None:
+        """Return what was kept of a page beside its record, None if nothing was, or it cannot be read."""
+        try:
+            return Contents(self._store).get(url)
+        except StateDamaged:
+            self.unreadable["texts"] += 1
+            return None
 
     def waiting(self) -> Iterator[tuple[QueueRow, float | None]]:
         """Yield queued rows with None, then timed rows with the time when they are due, in seconds since the epoch."""

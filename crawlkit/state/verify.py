@@ -17,6 +17,7 @@ from crawlkit.state import codec, keys
 from crawlkit.state.bloom import MappedBloom
 from crawlkit.state.checkpoint import Summary
 from crawlkit.state.codec import Head, QueueRow, SeenEntry, UrlState
+from crawlkit.state.content import Contents
 from crawlkit.state.findings import Findings, Rule
 from crawlkit.state.hosts import decode_host
 from crawlkit.state.opening import BATCH
@@ -50,6 +51,7 @@ _KINDS = {
     keys.ARCHIVED: (29, "archived by URL"),
     keys.PAYLOAD: (33, "payloads"),
     keys.META: (None, "values"),
+    keys.CONTENT: (None, "contents"),
     keys.DIGEST: (None, "digests"),
     keys.BAND: (None, "bands"),
     keys.PAGE: (None, "records"),
@@ -275,6 +277,10 @@ class Verification:
                 )
             look(key, record)
         self._alike.finish()
+        contents = Contents(self._store)
+        for key, _ in self._walk(keys.CONTENT, lambda key, value: contents.decode(key[1:].decode(), value)):
+            if self._store.get(keys.PAGE + key[1:]) is None:
+                self.findings.broke(Rule.CONTENTS, key.hex())
 
     def _record(self, key: bytes, value: bytes) -> Record:
         return self._codec.decode(key[1:].decode(), value)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,7 +80,7 @@ def _chosen(views: list[View], rest: list[str]) -> View | None:
 def _selecting(crawl: CrawlReader, options: ReportOptions, fields: str) -> ReportOptions:
     if options.format is ReportFormat.TEXT:
         raise UsageError("--fields: text has no fields; add --format jsonl or --format csv")
-    return replace(options, selection=Selection(read_fields(fields, _extracted(crawl))))
+    return replace(options, selection=Selection(read_fields(fields, _extracted(crawl)), partial(_text, crawl)))
 
 
 def _report(crawl: CrawlReader, options: ReportOptions, output: Path | None) -> None:
@@ -100,3 +101,8 @@ def _show(view: View, crawl: CrawlReader, format_: ReportFormat, output: Path | 
 
 def _extracted(crawl: CrawlReader) -> list[str]:
     return [parse_extract(item).name for item in crawl.config().extract]
+
+
+def _text(crawl: CrawlReader, url: str) -> str | None:
+    content = crawl.pages.content(url)
+    return None if content is None else content.text

@@ -1,7 +1,7 @@
 """Which fields of its records a report shows: `--fields`."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from crawlkit.config_values import shown
@@ -12,17 +12,21 @@ from crawlkit.surfaces.lines import TimedLine, as_timed_line
 EXTRACTED = "fields."
 """What stands before the name of a field that `--extract` picked."""
 
+TEXT = "text"
+"""The main text of a page, which only this shows: it is kept apart from the record."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The fields that are shown, in this order."""
+    """The fields that are shown, in this order; `text_of` looks up the text of a page."""
 
     names: tuple[str, ...]
+    text_of: Callable[[str], str | None] = lambda _: None
 
     def values(self, record: Record) -> dict[str, object]:
         """Return the fields of a record by name."""
         line = as_timed_line(record)
-        return {name: _value(line, name) for name in self.names}
+        return {name: self.text_of(record.url) if name == TEXT else _value(line, name) for name in self.names}
 
 
 def _value(line: TimedLine, name: str) -> object:
@@ -37,7 +41,7 @@ def read_fields(text: str, extracted: Iterable[str]) -> tuple[str, ...]:
     Raises:
         UsageError: there is none, one is there twice, or one is unknown: then it names the nearest.
     """
-    known = (*TimedLine.__struct_fields__, *(EXTRACTED + name for name in extracted))
+    known = (*TimedLine.__struct_fields__, TEXT, *(EXTRACTED + name for name in extracted))
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise UsageError("--fields: name at least one field, as in --fields url,title")

@@ -13,12 +13,13 @@ import pytest
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.verify import Thoroughness, verify
 from crawlkit.errors import StateDamaged
-from crawlkit.model import Record
+from crawlkit.model import Content, Record
 from crawlkit.policy.urls import host_of
 from crawlkit.state import keys
 from crawlkit.state.bloom import boot_id
 from crawlkit.state.checkpoint import Run, read_summary, write_summary
 from crawlkit.state.codec import Head, QueueRow, decode_row, decode_seen, encode_row, encode_seen
+from crawlkit.state.content import Contents
 from crawlkit.state.findings import MOST_EXAMPLES, Rule
 from crawlkit.state.hosts import decode_host
 from crawlkit.state.layout import BLOOM, DATABASE
@@ -147,6 +148,8 @@ BY_HAND: list[tuple[str, Rule, Break]] = [
     ("finished", Rule.FINISHED, lambda store: _propagate(store, _a_record(store).url)),
     ("killed", Rule.FINISHED, lambda store: _change_counters(store, finished=True)),
     ("finished", Rule.ORIGINS, _misplace_origin),
+    ("finished", Rule.CONTENTS, lambda store: Contents(store).put("http://h1.test/unseen", Content("x"))),
+    ("finished", Rule.DECODES, lambda store: store.stage(keys.content_key(_a_record(store).url), b"junk")),
     ("finished", Rule.ALIKE, lambda store: store.unstage(_first(store, keys.DIGEST)[0])),
     ("killed", Rule.ALIKE, lambda store: store.stage(keys.digest_key("sha256:00", "http://h1.test/unseen"), b"")),
     ("killed", Rule.ALIKE, lambda store: store.stage(keys.band_key(1, 7, _a_record(store).url), b"")),

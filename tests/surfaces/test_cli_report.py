@@ -271,3 +271,24 @@ def test_near_duplicates_are_told_where_asked_for(cli: Cli) -> None:
         (f"{base}/c", None, None),
     ]
     assert [line[1:] for line in alike("exact.crawl")] == [(None, None), (None, None), (f"{base}/a", None), (None, None)]
+
+
+def test_texts_and_anchors_are_kept_where_asked_for(cli: Cli, tmp_path: Path) -> None:
+    html = (("Content-Type", "text/html"),)
+    site = {
+        "/": Reply(200, html, b"<nav>Menu</nav><p>Zebras\n graze <a href=/2 rel=next>further on</a>"),
+        "/2": Reply(200, html, b"<p>b"),
+    }
+    with SiteServer(Site(site)) as server:
+        assert cli("run", f"{server.url}/", "-d", "y.crawl", *FAST, "--text", "--anchors", "-q").status == 0
+        assert cli("run", f"{server.url}/", "-d", "n.crawl", *FAST, "-q").status == 0
+    base = server.url
+    shown = cli("report", "y.crawl", "--format", "jsonl", "--fields", "url,text").out
+    assert shown == f'{{"url":"{base}/","text":"Zebras graze further on"}}\n{{"url":"{base}/2","text":"b"}}\n'
+    assert cli("report", "n.crawl", "--format", "csv", "--fields", "text").out == 'text\n""\n""\n'
+    assert "text" not in json.loads(cli("report", "y.crawl", "--format", "jsonl").out.splitlines()[0])
+    assert cli("export", "y.crawl", "--to", "edges", "-o", "edges.jsonl").status == 0
+    edge = {"source": f"{base}/", "target": f"{base}/2", "text": "further on", "rel": "next"}
+    assert json.loads((tmp_path / "edges.jsonl").read_text()) == edge
+    assert f"{base}/" in cli("search", "y.crawl", "zebras").out
+    assert cli("search", "n.crawl", "zebras").out == ""

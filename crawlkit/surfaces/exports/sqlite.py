@@ -16,7 +16,6 @@ from contextlib import closing
 
 import msgspec
 
-from crawlkit.model import Record
 from crawlkit.surfaces.exports.columns import Column, ColumnType, as_json, columns_of
 from crawlkit.surfaces.exports.edges import edges_of
 from crawlkit.surfaces.exports.job import ExportJob
@@ -54,7 +53,7 @@ def write_sqlite(job: ExportJob) -> int:
     with sqlite_errors(f"cannot write {job.path}"), closing(sqlite3.connect(job.out.name, isolation_level=None)) as database:
         database.executescript(UNSAFE_AND_FAST + records_table(columns) + _LINKS_TABLE)
         database.execute("BEGIN")
-        count = _fill(database, job.records(), columns)
+        count = _fill(database, job, columns)
         database.executemany("INSERT INTO meta VALUES (?, ?)", _meta(job))
         database.execute("COMMIT")
         database.executescript(_indexes(columns) + _LINKS_INDEXES + full_text_index(words))
@@ -75,7 +74,7 @@ def values_of(line: msgspec.Struct, columns: Sequence[Column]) -> Iterator[objec
         yield as_json(value) if nested else value
 
 
-def _fill(database: sqlite3.Connection, records: Iterator[Record], columns: Sequence[Column]) -> int:
+def _fill(database: sqlite3.Connection, job: ExportJob, columns: Sequence[Column]) -> int:
     marks = ", ".join("?" * (len(columns) + 1))
     rows: list[tuple[object, ...]] = []
     links: list[tuple[object, ...]] = []
@@ -87,9 +86,10 @@ def _fill(database: sqlite3.Connection, records: Iterator[Record], columns: Sequ
         links.clear()
 
     number = 0
-    for number, record in enumerate(records, 1):
+    for number, record in enumerate(job.records(), 1):
         rows.append((number, *values_of(as_line(record), columns)))
-        links += ((number, at, edge.target, edge.text, edge.rel) for at, edge in enumerate(edges_of(record)))
+        edges = edges_of(record, job.crawl.pages.content(record.url))
+        links += ((number, at, edge.target, edge.text, edge.rel) for at, edge in enumerate(edges))
         if len(rows) == _ROWS_AT_ONCE:
             write()
     write()

@@ -105,4 +105,5 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _entries(crawl: CrawlReader) -> Iterator[Entry]:
     for record in crawl.pages.walk():
         if record.kind is Kind.PAGE:
-            yield Entry(record.url, record.title, record.description)
+            content = crawl.pages.content(record.url)
+            yield Entry(record.url, record.title, record.description, None if content is None else content.text)
