@@ -30,6 +30,7 @@ _TREE_TAGS_TIMES_FORMATTING = 600_000
 _TREE_TAGS_TIMES_MOVES = 20_000_000
 # Where tags times bytes are no more, neither is the other product much.
 _SMALL = 1_500_000
+_MOST_OVERLAP = 8
 
 _MOST_TOKENS = 400_000
 _MOST_OTHER_TAGS = 10_000
@@ -64,14 +65,18 @@ _MARKUP = re.compile(rb"<(?=[a-zA-Z/!?])(?:(/?[a-zA-Z][^\t\n\f\r />]*+)%b|[/!?])
 # are compared, for speed. Of `a` no two are open at once, so that only one laden with attributes matters; most plainly have
 # few.
 _PLAIN = rb"""(?: [^"'>]{0,32}+ (?<=[a-zA-Z-]=) "[^"]*+" ){0,4}+ [^"'>]{0,32}+ >"""
-_FORMATTING = re.compile(
-    rb"""<(?: [aA](?=[\t\n\f\r /]) (?!%b) ((?:%b){40,}+)
-    | (/?+)(?=[bcefinstuBCEFINSTU][\t\n\f\r />imotIMOT])
-    ((?:[bisuBISU](?=[\t\n\f\r />])|[bB][iI]|[cCfFnN][oO]|[eE][mM]|[sS][mMtT]|[tT]{2})(?:%b)*+) )"""
-    % (_PLAIN, *(_ATTRIBUTE % ((b"?:",) * 4),) * 2),
-    re.X,
+_ANY_ATTRIBUTE = _ATTRIBUTE % ((b"?:",) * 4)
+_LADEN_LINK = rb"[aA](?=[\t\n\f\r /]) (?!%b) ((?:%b){40,}+)" % (_PLAIN, _ANY_ATTRIBUTE)
+_FORMATTING_TAG = (
+    rb"""(/?+)(?=[bcefinstuBCEFINSTU][\t\n\f\r />imotIMOT])
+    ((?:[bisuBISU](?=[\t\n\f\r />])|[bB][iI]|[cCfFnN][oO]|[eE][mM]|[sS][mMtT]|[tT]{2})(?:%b)*+)"""
+    % _ANY_ATTRIBUTE
 )
-_LADEN = re.compile(rb"<[a-zA-Z][^\t\n\f\r />]*+(?:%b){200}" % (_ATTRIBUTE % ((b"?:",) * 4)), re.X)
+_FORMATTING = re.compile(rb"<(?: %b | %b )" % (_LADEN_LINK, _FORMATTING_TAG), re.X)
+# In a larger page no tag is laden, or it is not looked for formatting.
+_FORMATTING_BUT_LINKS = re.compile(rb"<() %b" % _FORMATTING_TAG, re.X)
+_TAG_NAME = re.compile(rb"<[a-zA-Z][^\t\n\f\r />]*+")
+_LADEN = re.compile(rb"(?:%b){0,39}+(%b)?+" % (_ANY_ATTRIBUTE, _ANY_ATTRIBUTE), re.X)
 _SEPARATORS = b"\t\n\f\r /="
 
 # What ends the text of an element whose content is text.
@@ -88,16 +93,28 @@ def is_costly(markup: bytes) -> bool:
     tags = markup.count(b"<")
     if len(markup) > _TREE_BYTES or tags > TREE_TAGS:
         return True
-    if len(markup) > _FEW_BYTES and _LADEN.search(markup):
+    if len(markup) > _FEW_BYTES and _has_laden_tag(markup):
         return True
     if tags * len(markup) <= _SMALL:
         return False
-    found = _FORMATTING.findall(markup)
+    found = (_FORMATTING_BUT_LINKS if len(markup) > _FEW_BYTES else _FORMATTING).findall(markup)
     opened = [laden + tag for laden, slash, tag in found if not slash]
     # Of elements that are all alike the Standard keeps three.
     kept = min(_weight(opened), 3 * _weight(set(opened)))
     closed = len(found) - len(opened)
     return tags * kept > _TREE_TAGS_TIMES_FORMATTING or tags * kept * closed > _TREE_TAGS_TIMES_MOVES
+
+
+def _has_laden_tag(markup: bytes) -> bool:
+    """Whether a tag has 40 attributes, or tags seem to lie within tags all over: what looks like a tag may be no tag."""
+    left = _MOST_OVERLAP * len(markup)
+    for name in _TAG_NAME.finditer(markup):
+        attributes = _LADEN.match(markup, name.end())
+        assert attributes is not None  # it matches nothing, too
+        left -= attributes.end() - name.end()
+        if attributes[1] or left < 0:
+            return True
+    return False
 
 
 def _weight(tags: Collection[bytes]) -> int:
