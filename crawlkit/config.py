@@ -135,6 +135,12 @@ class Config:
     )
     text: bool = _setting(False, ValueKind.SWITCH, Change.FIXED, "Keep the main text of each page.")
     anchors: bool = _setting(False, ValueKind.SWITCH, Change.FIXED, "Keep what each page calls its links, and their rel.")
+    sitemaps: bool = _setting(
+        False, ValueKind.SWITCH, Change.FIXED, "Also take URLs from the sitemaps that robots.txt files name, and from seeds."
+    )
+    max_sitemap_urls: int = _setting(
+        1_000_000, ValueKind.COUNT, Change.FIXED, "Most URLs, and further sitemaps, that the sitemaps of one host may name."
+    )
     user_agent: str = _setting(
         USER_AGENT, ValueKind.TEXT, Change.FIXED, "Sent with each request; its product token is matched in robots.txt."
     )

@@ -8,11 +8,11 @@ exhaustively.
 
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
-from typing import NamedTuple
 
 import msgspec
 
 from crawlkit.exchange import Exchange
+from crawlkit.sitemap import Sitemap
 
 
 class Kind(StrEnum):
@@ -87,7 +87,8 @@ class Refusal(StrEnum):
     TRAP_PARAM_REPEAT = "trap.param_repeat"
     TRAP_PARAM_COUNT = "trap.param_count"
     TRAP_ESCAPE = "trap.escape"
-    TRAP_TEMPLATE = "trap.template"  # the only one that depends on order
+    TRAP_TEMPLATE = "trap.template"  # this one depends on order
+    TRAP_SITEMAP = "trap.sitemap"  # named by sitemaps nested too deep; or, which depends on order, by one that names too many
 
 
 class OrderReason(StrEnum):
@@ -197,38 +198,11 @@ class Facts(msgspec.Struct, frozen=True):
     content: Content | None = None
 
 
-class SitemapForm(StrEnum):
-    """What a sitemap is, by its content."""
-
-    URLSET = "urlset"
-    INDEX = "sitemapindex"
-    RSS = "rss"
-    ATOM = "atom"
-    TEXT = "text"
-    NONE = "none"  # no sitemap at all
-
-
-class SitemapEntry(NamedTuple):
-    """A URL that a sitemap names, in normal form: when it was changed last (UTC, like `2014-06-03T10:30:00Z`), 0 to 1."""
-
-    url: str
-    lastmod: str | None = None
-    priority: float | None = None
-
-
-class Sitemap(msgspec.Struct, frozen=True):
-    """What a sitemap says: its entries in order, those of an index being sitemaps; `cut` if that is not all of it."""
-
-    form: SitemapForm
-    entries: tuple[SitemapEntry, ...] = ()
-    cut: bool = False
-
-
 class PageJob(msgspec.Struct, frozen=True):
     """One claimed URL. `attempts` counts the fetches that failed before, over all runs; `via` is where it was first met.
 
-    `sketched` says that a sketch of the page's text is wanted. `address` is where the host is asked, None if that does not
-    matter or has to be found first.
+    `sketched` says that a sketch of the page's text is wanted, `names_urls` that it may be a sitemap, and is to be read as one
+    too. `address` is where the host is asked, None if that does not matter or has to be found first.
     """
 
     url: str
@@ -237,6 +211,7 @@ class PageJob(msgspec.Struct, frozen=True):
     via: str | None = None
     sketched: bool = True
     address: str | None = None
+    names_urls: bool = False
 
 
 class RobotsJob(msgspec.Struct, frozen=True):
@@ -253,7 +228,16 @@ class RobotsJob(msgspec.Struct, frozen=True):
     address: str | None = None
 
 
-Job = PageJob | RobotsJob
+class SitemapJob(msgspec.Struct, frozen=True):
+    """A fetch of a sitemap."""
+
+    url: str
+    host: str
+    attempts: int = 0
+    address: str | None = None
+
+
+Job = PageJob | RobotsJob | SitemapJob
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -263,10 +247,10 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """What a worker hands back: `answer` is Facts for a page, Response for robots.txt, FetchFailure or Found for either.
+    """What a worker hands back: `answer` is Response for robots.txt, Facts for all else; FetchFailure or Found for any.
 
     `started_s` and `ended_s` are readings of the run's clock around the request. `exchange` is what went over the wire, where
-    that is archived and an answer came.
+    that is archived and an answer came. `sitemap` is what a 2xx answer says, where it was asked as one.
     """
 
     job: Job
@@ -274,6 +258,7 @@ class Fetched(msgspec.Struct, frozen=True):
     ended_s: float
     answer: Facts | Response | FetchFailure | Found
     exchange: Exchange | None = None
+    sitemap: Sitemap | None = None
 
 
 class Health(msgspec.Struct, frozen=True, array_like=True):

@@ -27,6 +27,7 @@ BASE = frozenset(
         "clock",
         "durable",
         "exchange",
+        "sitemap",
         "sentences",
     }
 )

@@ -54,7 +54,7 @@ class Admission:
             if depth < entry.depth or hops < entry.hops or source & ~entry.sources:
                 self._lower(edge, entry, source)
             return True
-        if via is not None and (refusal := self._traps.judge(url)) is not None:
+        if not source & Source.SEED and (refusal := self._traps.judge(url)) is not None:
             self._state.counters.refuse(refusal)
         elif self._too_deep(depth):
             self._state.counters.refuse(Refusal.DEPTH)

@@ -6,7 +6,7 @@ a test) decides when. Between checkpoints nothing it does is durable; a crash go
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import assert_never
 
 from crawlkit.config import Config
@@ -14,41 +14,34 @@ from crawlkit.engine.admission import Admission
 from crawlkit.engine.archiving import keep
 from crawlkit.engine.budget import Budget
 from crawlkit.engine.ending import Ending, ending_of, settle_reasons
+from crawlkit.engine.gate import Gate, Leave
 from crawlkit.engine.growth import Growth
+from crawlkit.engine.hook import OnPage, PageHookError, show
 from crawlkit.engine.robots import Robots
 from crawlkit.engine.schedule import MOST_HOSTS, Schedule
+from crawlkit.engine.sitemaps import SitemapReader
 from crawlkit.exchange import Role
-from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, Reason, Record, RobotsJob, Source
+from crawlkit.model import Facts, Fetched, FetchFailure, Job, Kind, OrderReason, PageJob, RobotsJob, SitemapJob, Source
 from crawlkit.policy.disposition import Again, Done, dispose, is_transient
 from crawlkit.policy.edges import Edge
 from crawlkit.policy.records import Place, content_of, record_of
 from crawlkit.policy.scope import Scope
-from crawlkit.policy.urls import host_of, origin_of
+from crawlkit.policy.urls import host_of
 from crawlkit.state.codec import QueueRow
 from crawlkit.state.crawl import Checkpoint, CrawlState
 from crawlkit.state.hosts import Host
 from crawlkit.state.pages import reported_kind
-
-OnPage = Callable[[Record], object]
+from crawlkit.state.sitemaps import SitemapRow
 
 # Bounds on one step, so that the loop is never away from the network for long (a step of each takes a few milliseconds).
 CLAIM_STEPS = 64
 WORK_STEPS = 64
 KEYS_A_REBUILD = 512
 
-
 # Results, changed rows, or bytes to be archived, after which a checkpoint is made before its interval is over.
 RESULTS_A_CHECKPOINT = 1_000
 ROWS_A_CHECKPOINT = 100_000
 ARCHIVED_BYTES_A_CHECKPOINT = 32 * 1024 * 1024
-
-
-class PageHookError(Exception):
-    """`on_page` raised: `original` is what."""
-
-    def __init__(self, original: BaseException) -> None:
-        super().__init__(str(original))
-        self.original = original
 
 
 class Coordinator:
@@ -70,9 +63,11 @@ class Coordinator:
         self._now = now
         self._schedule = Schedule(state, config, state.begin_run(now).quiet_from_s, most_hosts)
         budget = Budget(state.templates, config.template_budget)
-        self._admission = Admission(state, scope, config, budget, lambda host: self._schedule.offer(host, self._now))
+        self._admission = Admission(state, scope, config, budget, self._offer)
         self._growth = Growth(state, self._admission, budget)
         self._robots = Robots(state, config)
+        self._gate = Gate(state, config, self._robots, self._schedule)
+        self._sitemaps = SitemapReader(state, config, scope, self._admission, self._offer)
         self._jobs = 0
         self._claimed_pages = 0
         self.unwritten = 0
@@ -82,6 +77,9 @@ class Coordinator:
         self._requests_noted = state.counters.requests
         if state.counters.queued:
             state.frontier.restrain(now)
+
+    def _offer(self, host: Host) -> None:
+        self._schedule.offer(host, self._now)
 
     # What is known ---------------------------------------------------------------------------------------------------
 
@@ -95,7 +93,12 @@ class Coordinator:
         """Whether `work` has anything to do now that the crawl cannot end without."""
         if self._schedule.can_scan or self.state.rescanning or self.state.distances.pending:
             return True
-        return self._growth.owes(self._jobs)
+        return self._sitemaps.owes or self._growth.owes(self._busy)
+
+    @property
+    def _busy(self) -> int:
+        """Jobs in flight, and sitemaps that wait: while there are any, further URLs may still turn up."""
+        return self._jobs + self.state.counters.sitemaps
 
     @property
     def idle_work(self) -> bool:
@@ -166,64 +169,57 @@ class Coordinator:
             self._schedule.offer(due, now)
         return None
 
-    def _claim_from(self, host: Host, now: float) -> Job | None:  # noqa: PLR0911  (one return a reason not to ask)
-        """Return a job for a due host; None if its first row turned out to need none (or not now)."""
-        state = self.state
-        if self._schedule.budget_spent(host):
+    def _claim_from(self, host: Host, now: float) -> Job | None:
+        """Return a job for a due host; None if what comes first there turned out to need none (or not now)."""
+        row = None if self._schedule.budget_spent(host) else self._sitemaps.turn(host) or self._first_row(host)
+        if row is None:
             return None
-        row = state.frontier.peek(host, state.distances.lower)
-        if row is None or self._settled_before(host, row):
-            return None
-        if host.record.health.given_up:
-            state.counters.depend(OrderReason.HOST_GIVEN_UP)
-            self._end_unasked(host, row, Done(Kind.FAILURE, Reason.HOST_GIVEN_UP))
-            return None
-        if self._config.robots:
-            standing = self._robots.standing(origin_of(row.url), host.record.name, now)
-            if isinstance(standing, RobotsJob):
-                return standing if self._may_hop(host, standing, now) else None
-            if self._schedule.keep_delay(host, standing.crawl_delay_s) and self._schedule.next_start(host, now) > now:
-                return None  # another origin of the host asked for less
-            refused = standing.refusal(row.url)
-            if refused is not None:
-                self._end_unasked(host, row, refused)
+        left = self._gate.ask(host, row.url, now)
+        match left:
+            case RobotsJob():
+                return left
+            case Done():
+                self._end_unasked(host, row, left)
                 return None
-        state.frontier.take(host, row)
-        return PageJob(row.url, host.record.name, row.attempts, row.via, self._growth.is_curious(row.url, row.via))
+            case Leave.LATER:
+                return None
+            case Leave.GRANTED:
+                return self._take(host, row)
+            case _:
+                assert_never(left)
 
-    def _end_unasked(self, host: Host, row: QueueRow, done: Done) -> None:
-        """Settle the first row of a host without a request."""
+    def _first_row(self, host: Host) -> QueueRow | None:
+        """Return the first row of a back queue, unless it has a record: a filter's wrong "no" must not make a second one."""
+        row = self.state.frontier.peek(host, self.state.distances.lower)
+        found = None if row is None else self.state.pages.head(row.url)
+        if row is None or found is None:
+            return row
+        self.state.frontier.discard(host, row, found.settled(), self.state.distances.lower)
+        return None
+
+    def _take(self, host: Host, row: QueueRow | SitemapRow) -> Job:
+        if isinstance(row, SitemapRow):
+            return self._sitemaps.claim(host, row)
+        self.state.frontier.take(host, row)
+        curious = self._growth.is_curious(row.url, row.via)
+        names_urls = self._config.sitemaps and bool(row.sources & Source.SEED)
+        return PageJob(row.url, host.record.name, row.attempts, row.via, sketched=curious, names_urls=names_urls)
+
+    def _end_unasked(self, host: Host, row: QueueRow | SitemapRow, done: Done) -> None:
+        """End what comes first at a host without a request."""
+        if isinstance(row, SitemapRow):
+            self._sitemaps.refuse(row, done)
+            return
         self.state.frontier.take(host, row)
         self._done(host, row.url, done, None, row)
 
-    def _settled_before(self, host: Host, row: QueueRow) -> bool:
-        """Look once more whether the URL has a record: a filter's wrong "no" must not make a second one."""
-        found = self.state.pages.head(row.url)
-        if found is None:
-            return False
-        self.state.frontier.discard(host, row, found.settled(), self.state.distances.lower)
-        return True
-
-    def _may_hop(self, host: Host, job: RobotsJob, now: float) -> bool:
-        """Whether a robots.txt that was redirected to another host may be asked for there now; else wait for that host."""
-        other = host_of(job.url)
-        if other == host.record.name:
-            return True
-        return self._schedule.may_ask(self.state.hosts.get(other), host, now)
-
     def _start(self, host: Host, job: Job, now: float) -> None:
-        self.state.counters.requests += self._schedule.note_start(self._asked(host, job), job, now)
+        self.state.counters.requests += self._schedule.note_start(self._gate.asked(host, job), job, now)
         self._jobs += 1
         if isinstance(job, RobotsJob):
             host.robots_pending = True
-        else:
-            self._claimed_pages += 1
+        self._claimed_pages += isinstance(job, PageJob)
         self._schedule.offer(host, self._now)
-
-    def _asked(self, host: Host, job: Job) -> list[Host]:
-        """Return the hosts that a request counts for: its own, and the one that its robots.txt was redirected to."""
-        other = host_of(job.url)
-        return [host] if other == host.record.name else [host, self.state.hosts.get(other)]
 
     # Settling --------------------------------------------------------------------------------------------------------
 
@@ -234,7 +230,7 @@ class Coordinator:
         job = fetched.job
         host = self.state.hosts.get(job.host)
         self._jobs -= 1
-        asked = self._asked(host, job)
+        asked = self._gate.asked(host, job)
         if self._schedule.note_found(asked, fetched, host_of(job.url), now):
             self._take_back(host, job)
         else:
@@ -246,11 +242,16 @@ class Coordinator:
 
     def _take_back(self, host: Host, job: Job) -> None:
         """Undo the claim of a job for which nothing was asked."""
-        if isinstance(job, RobotsJob):
-            host.robots_pending = False
-        else:
-            self._claimed_pages -= 1
-            self.state.frontier.release(job.url, host)
+        match job:
+            case RobotsJob():
+                host.robots_pending = False
+            case SitemapJob():
+                self._sitemaps.release(job.host)
+            case PageJob():
+                self._claimed_pages -= 1
+                self.state.frontier.release(job.url, host)
+            case _:
+                assert_never(job)
 
     def _settle_answer(self, host: Host, asked: list[Host], fetched: Fetched, now: float) -> None:
         job = fetched.job
@@ -258,9 +259,12 @@ class Coordinator:
             case RobotsJob():
                 keep(self.state, fetched, Role.ROBOTS)
                 host.robots_pending = False
-                hold_s = self._robots.settle(job, fetched, now)
-                for each in asked if hold_s else ():
-                    each.record.hold_until_s = max(each.record.hold_until_s, now + hold_s)
+                self._schedule.hold(asked, now, self._robots.settle(job, fetched, now))
+                if self._config.sitemaps:
+                    self._sitemaps.meet_listed(job.origin, self._robots.sitemaps_of(job.origin))
+            case SitemapJob():
+                keep(self.state, fetched, Role.SITEMAP)
+                self._schedule.hold(asked, now, self._sitemaps.settle(job, fetched, now))
             case PageJob():
                 self._claimed_pages -= 1
                 self._settle_page(host, job, fetched, now)
@@ -271,8 +275,7 @@ class Coordinator:
         answer = fetched.answer
         assert isinstance(answer, Facts | FetchFailure)
         disposition = dispose(job.url, job.attempts, answer, self._config.retries, now, self._config.max_retry_after)
-        if disposition.hold_s:
-            host.record.hold_until_s = max(host.record.hold_until_s, now + disposition.hold_s)
+        self._schedule.hold([host], now, disposition.hold_s)
         match disposition.outcome:
             case Again(wait_s):
                 keep(self.state, fetched, Role.ATTEMPT)
@@ -284,13 +287,12 @@ class Coordinator:
         """Settle a claimed URL: its record, then what it leads to."""
         state = self.state
         entry = state.seen.entry(url, host.id)
-        record = record_of(Place(url, *entry.head, waited.attempts, waited.via), done, fetched)
-        if self._on_page is not None and record.kind is Kind.PAGE:
-            try:
-                self._on_page(record)
-            except Exception as error:
-                state.frontier.release(url, host)
-                raise PageHookError(error) from error
+        record = state.pages.with_note(record_of(Place(url, *entry.head, waited.attempts, waited.via), done, fetched))
+        try:
+            show(self._on_page, record)
+        except PageHookError:
+            state.frontier.release(url, host)
+            raise
         self.unwritten += 1
         if fetched is not None:
             keep(state, fetched, Role.RECORD, record)
@@ -303,6 +305,8 @@ class Coordinator:
         if is_transient(record.reason):
             state.counters.depend(OrderReason.TRANSIENT)
         self._growth.settle(record, fetched)
+        if fetched is not None and isinstance(waited, PageJob) and waited.names_urls:
+            self._sitemaps.take_seed(record, fetched.sitemap)
 
     # What is owed besides --------------------------------------------------------------------------------------------
 
@@ -314,7 +318,8 @@ class Coordinator:
             if record is None:
                 break
             self._growth.follow(record)
-        self._growth.work(self._jobs)
+        self._sitemaps.work()
+        self._growth.work(self._busy)
         if self._schedule.can_scan:
             self._schedule.scan(self._now)
         self.state.rescan(WORK_STEPS)

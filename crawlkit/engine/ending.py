@@ -45,13 +45,13 @@ def settle_reasons(counters: Counters, how: Ending) -> None:
 
 def ending_of(state: CrawlState, config: Config, *, pages_spent: bool) -> Ending:
     """Return what it means that nothing is left to claim, in flight or owed; StateDamaged if it should not be so."""
-    queued = state.counters.queued
-    if queued == 0:
+    queued, sitemaps = state.counters.queued, state.counters.sitemaps
+    if queued == sitemaps == 0:
         return Ending.FINISHED
     if pages_spent:
         return Ending.LIMIT_PAGES
     if config.max_pages_per_host is None:
-        raise damaged(f"{queued} URLs should be queued, but no back queue holds them", state.directory)
+        raise damaged(f"{queued} URLs and {sitemaps} sitemaps should wait, but no host has them", state.directory)
     return Ending.LIMIT_HOST
 
 

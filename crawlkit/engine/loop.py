@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from crawlkit.clock import Clock
 from crawlkit.config import Config
-from crawlkit.engine.coordinator import Coordinator, PageHookError
+from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
+from crawlkit.engine.hook import PageHookError
 from crawlkit.engine.steps import Situation, Step, next_step
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import StorageError

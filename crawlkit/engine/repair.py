@@ -33,6 +33,7 @@ from crawlkit.state.hosts import Host
 from crawlkit.state.layout import BLOOM, CONFIG, DATABASE
 from crawlkit.state.pages import reported_kind
 from crawlkit.state.salvage import Salvage
+from crawlkit.state.sitemaps import SitemapRow
 
 REPAIRED_SUFFIX = ".repaired"
 _WORK_SUFFIX = ".repairing"
@@ -115,6 +116,7 @@ def _rebuild(directory: Path, salvage: Salvage, target: Path, now: float) -> tup
     with CrawlState.create(target, config) as state:
         rebuilding = _Rebuilding(state, config, seeds)
         rebuilding.begin(salvage, now)
+        rebuilding.take_sitemaps(salvage)
         rebuilding.take_records(salvage)
         rebuilding.take_waiting(salvage)
         rebuilding.walk_links(salvage)
@@ -223,6 +225,13 @@ class _Rebuilding:
         for key, account, memory in salvage.accounts():
             state.templates.inherit(key, account, memory)
             self._between()
+
+    def take_sitemaps(self, salvage: Salvage) -> None:
+        """Let every sitemap be read again: what is lost of the URLs that they name nobody knows."""
+        for row in salvage.sitemaps():
+            if normalise(row.url) == row.url:
+                self._state.sitemaps.put(SitemapRow(row.url, host_of(row.url), row.level))
+                self._between()
 
     def take_records(self, salvage: Salvage) -> None:
         """Settle every URL that has a record."""

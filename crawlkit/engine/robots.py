@@ -79,6 +79,11 @@ class Robots:
             return RobotsJob(origin, f"{origin}/robots.txt", host, attempts=record.attempts)
         return self._remember(record, self._rules(record))
 
+    def sitemaps_of(self, origin: str) -> tuple[str, ...]:
+        """Return the values of the Sitemap lines of an origin's robots.txt, as far as it is in memory."""
+        known = self._known.get(origin)
+        return () if known is None else known.rules.sitemaps
+
     def settle(self, job: RobotsJob, fetched: Fetched, now: float) -> float:
         """Take in what a fetch led to; return for how many seconds the host is to be left alone before the next try."""
         answer = fetched.answer

@@ -12,6 +12,7 @@ as the time of one that waits stays what it is, while the others that are asked 
 import heapq
 import itertools
 import math
+from collections.abc import Iterable
 
 import msgspec
 
@@ -57,7 +58,7 @@ class Schedule:
         self._parked: dict[str, list[str]] = {}
         self._now = 0.0
         self._horizon_s = math.inf
-        self._scan_from: bytes | None = keys.HOST if state.counters.queued else None
+        self._scan_from: bytes | None = keys.HOST if state.counters.queued or state.counters.sitemaps else None
         self._left_out = False
 
     def __len__(self) -> int:
@@ -67,7 +68,9 @@ class Schedule:
 
     def offer(self, host: Host, now: float) -> None:
         """Take in a host if it has a row and a free slot; one that finds no room is looked up again later."""
-        if host.record.name in self._names or host.robots_pending or host.waiting <= 0:
+        if host.record.name in self._names or host.robots_pending:
+            return
+        if host.waiting <= 0 and not self._state.sitemaps.has_waiting(host):
             return
         if not self.has_slot(host) or self.budget_spent(host):
             return
@@ -182,6 +185,11 @@ class Schedule:
 
     def _gap_s(self, record: HostRecord) -> float:
         return slowed_gap_s(politeness.gap_s(self._config.delay, record.crawl_delay_s), record.health)
+
+    def hold(self, hosts: Iterable[Host], now: float, hold_s: float) -> None:
+        """Leave hosts alone for so many seconds, 0 for none."""
+        for host in hosts if hold_s else ():
+            host.record.hold_until_s = max(host.record.hold_until_s, now + hold_s)
 
     def _server_turn(self, host: Host, now: float) -> float:
         if self._servers is None or host.record.health.given_up:
@@ -313,7 +321,7 @@ class Schedule:
             self._left_out = False
         found = self._state.hosts.scan(self._scan_from, HOSTS_A_SCAN)
         for _, record in found:
-            if record.queued <= 0:
+            if record.queued <= 0 and record.sitemaps <= 0:
                 continue
             if max(record.last_start_s + record.crawl_delay_s, record.hold_until_s) >= self._horizon_s:
                 self._left_out = True  # this is all that is done for most of 10^6

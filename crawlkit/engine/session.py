@@ -10,9 +10,10 @@ from pathlib import Path
 from crawlkit.clock import Clock, SystemClock
 from crawlkit.config import Config, changed_config
 from crawlkit.engine.archiving import open_archive
-from crawlkit.engine.coordinator import Coordinator, OnPage
+from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.credentials import Carried, carried_by
 from crawlkit.engine.ending import Ending, exit_status
+from crawlkit.engine.hook import OnPage
 from crawlkit.engine.loop import Loop
 from crawlkit.engine.lost import find_lost, take_back
 from crawlkit.engine.network import UNVERIFIED, check_network, open_network, open_resolver, seeds_private_addresses

@@ -19,7 +19,7 @@ from crawlkit.state.layout import BLOOM
 from crawlkit.state.opening import Opened, open_database
 from crawlkit.state.reading import read_config, read_rescan, walk_seeds
 from crawlkit.state.store import Store
-from crawlkit.state.verify import Verification, may_be
+from crawlkit.state.verify import Verification
 
 TARGETS_IN_MEMORY = 100_000
 
@@ -102,7 +102,7 @@ class LinkCheck:
 
     @staticmethod
     def _is_behind(found: Head, edge: Edge) -> bool:
-        return edge.depth < found.depth or edge.hops < found.hops or not may_be(found, Source.LINK)
+        return edge.depth < found.depth or edge.hops < found.hops or not found.may_be(Source.LINK)
 
     def _excused(self, key: bytes, record: Record, edge: Edge) -> bool:
         """Whether a lesser distance is still on its way: with a twin of the target, or of the record."""

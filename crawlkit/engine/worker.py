@@ -1,20 +1,27 @@
 """A worker: one job in, one frozen result out. It fetches and reads; it decides nothing and changes nothing."""
 
 import asyncio
+from functools import partial
+from typing import assert_never
+
+import msgspec
 
 from crawlkit.clock import Clock
 from crawlkit.config import Config
 from crawlkit.config_extract import parse_extract
 from crawlkit.config_items import parse_header
-from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Response
+from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Response, RobotsJob, SitemapJob
 from crawlkit.net.capture import Capture, Veil
 from crawlkit.net.fetch import ExtraHeaders, Fetcher
 from crawlkit.net.request import Origin
 from crawlkit.net.resolver import GuardedResolver
 from crawlkit.net.steady import SteadyResolver
 from crawlkit.net.transport import Transport
+from crawlkit.policy.content_type import read_content_type
 from crawlkit.policy.facts import read_answer
+from crawlkit.policy.sitemaps import MOST_BYTES, read_sitemap
 from crawlkit.policy.wanted import Wanted
+from crawlkit.sitemap import Sitemap
 
 ROBOTS_BODY_BYTES = 1024 * 1024
 """Cap on a robots.txt, above the 500 KiB that are parsed at least (RFC 9309 section 2.5), whatever pages are capped at."""
@@ -25,6 +32,10 @@ GIL). Twice as large, one that is made for it would take four times as long."""
 
 _MOST_READ_AT_ONCE = 2
 """Of larger bodies: each may take its own size in memory several times over."""
+
+
+INLINE_SITEMAP_BYTES = 32 * 1024
+"""Sitemaps up to this, of some hundred URLs, are read on the loop. A thread shares the interpreter, but in turns of 5 ms."""
 
 
 class Worker:
@@ -48,10 +59,11 @@ class Worker:
         self._pages = _fetcher(transport, config, config.max_body, extra)
         self._robots = _fetcher(transport, config, ROBOTS_BODY_BYTES, extra)
         self._resolver = resolver if isinstance(resolver, SteadyResolver) else None
+        self._sitemaps = _fetcher(transport, config, MOST_BYTES, extra)
 
     async def carry_out(self, job: Job) -> Fetched:
         """Return what came of `job`; never raises for what a remote did."""
-        fetcher = self._pages if isinstance(job, PageJob) else self._robots
+        fetcher = self._fetcher_for(job)
         started_s = self._clock.now()
         if self._resolver is not None:
             found = await fetcher.find(job.url, self._resolver)
@@ -63,15 +75,43 @@ class Worker:
         if self._resolver is not None and isinstance(answer, FetchFailure) and answer.reason is not Reason.PROTOCOL:
             self._resolver.note_failure(Origin.of(job.url).host)
         exchange = None if capture is None else capture.exchange(answer, fetcher.max_body_bytes)
-        if isinstance(job, PageJob) and isinstance(answer, Response):
-            return Fetched(job, started_s, ended_s, await self._read(job, answer), exchange)
-        return Fetched(job, started_s, ended_s, answer, exchange)
+        if isinstance(job, RobotsJob) or not isinstance(answer, Response):
+            return Fetched(job, started_s, ended_s, answer, exchange)
+        sitemap = await self._read_sitemap(job, answer)
+        if isinstance(job, SitemapJob):
+            answer = msgspec.structs.replace(answer, body=b"")  # what else it says is in the head
+        sketched = isinstance(job, PageJob) and job.sketched
+        facts = await self._read(job.url, answer, sketched=sketched)
+        return Fetched(job, started_s, ended_s, facts, exchange, sitemap)
 
-    async def _read(self, job: PageJob, response: Response) -> Facts:
-        if len(response.body) <= INLINE_BODY_BYTES:
-            return read_answer(job.url, response, self._wanted, sketched=job.sketched)
+    def _fetcher_for(self, job: Job) -> Fetcher:
+        match job:
+            case PageJob():
+                return self._pages
+            case RobotsJob():
+                return self._robots
+            case SitemapJob():
+                return self._sitemaps
+            case _:
+                assert_never(job)
+
+    async def _read_sitemap(self, job: PageJob | SitemapJob, response: Response) -> Sitemap | None:
+        """Return what an answer says as a sitemap, if that was asked for."""
+        if not (isinstance(job, SitemapJob) or job.names_urls) or not 200 <= response.status < 300:
+            return None
+        declared = read_content_type(response.header_values(b"content-type"))
+        read = partial(read_sitemap, job.url, response.body, declared.charset, whole=not response.truncated)
+        if len(response.body) <= INLINE_SITEMAP_BYTES:
+            return read()
         async with self._reading:
-            return await asyncio.to_thread(read_answer, job.url, response, self._wanted, sketched=job.sketched)
+            return await asyncio.to_thread(read)
+
+    async def _read(self, url: str, response: Response, *, sketched: bool) -> Facts:
+        read = partial(read_answer, url, response, self._wanted, sketched=sketched)
+        if len(response.body) <= INLINE_BODY_BYTES:
+            return read()
+        async with self._reading:
+            return await asyncio.to_thread(read)
 
 
 def _veil(config: Config) -> Veil:

@@ -28,11 +28,12 @@ class Scope:
     """What the crawl is about, spanned by its seeds. Built by `Scope.of`; all URLs in normal form.
 
     `places` maps what is in (host names, registrable domains, or host names with a path) to the verdict that admits
-    there; `reach` is the length of the longest.
+    there; `reach` is the length of the longest; `hosts` are those of the seeds.
     """
 
     mode: ScopeMode
     seeds: frozenset[str]
+    hosts: frozenset[str]
     places: Mapping[str, Verdict]
     reach: int
     includes: tuple[_Rule, ...]
@@ -45,6 +46,7 @@ class Scope:
         return cls(
             mode=config.scope,
             seeds=frozenset(seeds),
+            hosts=frozenset(map(host_of, seeds)),
             places={name: Verdict(True, f"scope={config.scope}: {name}") for name in names},
             reach=max(map(len, names), default=0),
             includes=_rules("include", config.include, None),
@@ -65,6 +67,18 @@ class Scope:
             if not verdict.accepted:
                 return verdict
         return _first_match(self.excludes, url) or verdict
+
+    def covers(self, host: str) -> bool:
+        """Whether URLs of a host may be in scope, by what the seeds span alone."""
+        match self.mode:
+            case ScopeMode.ANY:
+                return True
+            case ScopeMode.DOMAIN:
+                return registrable_domain(host) in self.places
+            case ScopeMode.HOST | ScopeMode.PREFIX:
+                return host in self.hosts
+            case _:
+                assert_never(self.mode)
 
     def _span(self, url: str) -> Verdict:
         if self.mode is ScopeMode.ANY:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import assert_never
 
-from crawlkit.model import Sitemap, SitemapEntry, SitemapForm
 from crawlkit.policy.charset import decode, detect
 from crawlkit.policy.lastmod import lastmod_utc
 from crawlkit.policy.markup import attributes_of, tags, text_of
 from crawlkit.policy.urls import Joiner
+from crawlkit.sitemap import Sitemap, SitemapEntry, SitemapForm
 
 MOST_BYTES = 50 * 1024 * 1024
 """The protocol's limit on a sitemap, uncompressed; what is beyond is cut."""

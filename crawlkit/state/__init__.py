@@ -1,11 +1,12 @@
 """The only code that knows LevelDB, and the on-disk format (version 1).
 
 Modules, from the bottom: `keys` names rows, `codec` turns values into bytes, `store` is the database and its overlay,
-`bloom` and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins`, `templates`, `duplicates`,
-`content` and `counters` one kind of row each, `extents` the archive's, `frontier` and `distances` what happens to URLs,
-`layout`, `directory` and `checkpoint` the files beside the database, `logs` what LevelDB's own files must not have lost,
-`space` what is left of the disk, `opening` and `reading` the way in, `crawl` the whole. `verify` (with `verify_alike`,
-`findings` and `tally`) checks all of it, `salvage` reads what is left of a damaged one, `damage` says so.
+`bloom` and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins`, `sitemaps`, `templates`,
+`duplicates`, `content` and `counters` one kind of row each, `extents` the archive's, `frontier` and `distances` what happens
+to URLs, `layout`, `directory` and `checkpoint` the files beside the database, `logs` what LevelDB's own files must not have
+lost, `space` what is left of the disk, `opening` and `reading` the way in, `crawl` the whole. `verify` (with
+`verify_alike`, `verify_sitemaps`, `findings` and `tally`) checks all of it, `salvage` reads what is left of a damaged one,
+`damage` says so.
 
 Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack arrays unless said otherwise.
 
@@ -29,6 +30,9 @@ Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack 
     d       hash of the body's digest (16), the URL             empty: a page of these bytes
     n       band (1), SimHash turned by 16 bits a band (8),     empty: a page of this SimHash
             the URL
+    k       sitemap's hash (16)                                 a sitemap (`sitemaps.SitemapRow`)
+    i       host id (8), URL id (10)                            URL of a sitemap that waits to be read
+    v       the URL                                             what sitemaps say of it: lastmod, priority
     p       the URL                                             depth (4), hops* (1), record, zstd (`model.Record`)
     F       number of a file of the archive (4)                 its size in bytes (8 bytes)
     E       file (4), offset (8)                                what the archive holds there (`exchange.Extent`)

@@ -30,6 +30,10 @@ class Head(NamedTuple):
     hops: int
     sources: int
 
+    def may_be(self, source: Source) -> bool:
+        """Whether a URL has a source, as far as is known: crawls of earlier versions noted none."""
+        return not self.sources or bool(self.sources & source)
+
     def settled(self) -> "SeenEntry":
         """Return the seen entry of a URL that has settled with this."""
         return SeenEntry(UrlState.SETTLED, self.depth, self.hops, sources=self.sources)
@@ -144,7 +148,7 @@ class RecordCodec:
 
     def encode(self, record: Record) -> bytes:
         """Return the value of a record; its URL is the key and is not repeated."""
-        body = msgspec.structs.replace(record, url="", depth=0, hops=0, sources=0)
+        body = msgspec.structs.replace(record, url="", depth=0, hops=0, sources=0, lastmod=None, priority=None)
         return _packed_head(Head(record.depth, record.hops, record.sources)) + self._compress(_encoder.encode(body))
 
     def decode(self, url: str, value: bytes) -> Record:

@@ -1,15 +1,28 @@
 """Counters of the whole crawl: kept in each batch beside what they count, so that both are of the same moment."""
 
+from typing import TypedDict
+
 import msgspec
 
 from crawlkit.model import Kind, OrderReason, Refusal
+
+
+class SitemapCounts(TypedDict):
+    """How many sitemaps wait, were read, failed, named more than was taken; and how many URLs they named."""
+
+    waiting: int
+    read: int
+    failed: int
+    cut: int
+    urls: int
 
 
 class Counters(msgspec.Struct):
     """Sums over all runs. `queued` counts URLs that are not settled, `sequence` is the last number given to a row.
 
     `held` counts pages some of whose links wait for the template budget. `refused` counts by code the links that were not
-    admitted, each time one is met; `reasons` are what made the report depend on order or time.
+    admitted, each time one is met; `reasons` are what made the report depend on order or time. `sitemaps` counts those that
+    wait to be read, `sitemaps_cut` the read ones that named more than was taken, `sitemap_urls` what they named.
     """
 
     sequence: int = 0
@@ -27,6 +40,11 @@ class Counters(msgspec.Struct):
     refused: dict[str, int] = {}
     reasons: set[str] = set()
     held: int = 0
+    sitemaps: int = 0
+    sitemaps_read: int = 0
+    sitemaps_failed: int = 0
+    sitemaps_cut: int = 0
+    sitemap_urls: int = 0
 
     def settled(self, kind: Kind, by: int = 1) -> None:
         """Count a record of `kind`, or take one back with `by=-1`."""
@@ -52,3 +70,14 @@ class Counters(msgspec.Struct):
     def records(self) -> int:
         """How many URLs have settled."""
         return self.pages + self.redirects + self.failures + self.excluded
+
+
+def sitemap_counts(counters: Counters) -> SitemapCounts:
+    """Return what there is to say of a crawl's sitemaps."""
+    return SitemapCounts(
+        waiting=counters.sitemaps,
+        read=counters.sitemaps_read,
+        failed=counters.sitemaps_failed,
+        cut=counters.sitemaps_cut,
+        urls=counters.sitemap_urls,
+    )

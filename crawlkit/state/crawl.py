@@ -40,6 +40,7 @@ from crawlkit.state.reading import (
     walk_seeds,
 )
 from crawlkit.state.seen import SeenSet
+from crawlkit.state.sitemaps import Sitemaps
 from crawlkit.state.store import Batch, Store
 from crawlkit.state.templates import Templates
 
@@ -81,6 +82,7 @@ class CrawlState:
         self.pages = Pages(store)
         self.distances = Distances(store, self.seen, self.frontier, self.pages, self.counters)
         self.origins = Origins(store)
+        self.sitemaps = Sitemaps(store, self.hosts, self.counters)
         self.templates = Templates(store)
         self.runs = read_runs(store)
         self._rescan = read_rescan(store)

@@ -33,6 +33,7 @@ class Rule(StrEnum):
     ORIGINS = "origins.placed"  # what is known of a robots.txt lies under its origin
     ALIKE = "alike.rows"  # rows by digest and SimHash are those of the records, no more and no less
     CONTENTS = "contents.settled"  # texts and anchors are those of a settled URL
+    SITEMAPS = "sitemaps.placed"  # sitemaps that wait are queued at their host, and no others are
     FINISHED = "finished.empty"  # a crawl that says it is finished has nothing left to do
     EDGES_SEEN = "edges.seen"  # every URL that a record admits, in scope and within the depth, was seen
     EDGES_DISTANCES = "edges.distances"  # at no greater distance than this way to it, and as linked to

@@ -22,7 +22,8 @@ class HostRecord(msgspec.Struct, array_like=True):
 
     `queued` counts the rows of its back queue, claimed ones included; `timed` its rows in the timed range; `pages` its
     records of kind page. `cursor` is the tail of a key that no queued row lies below. `admitted` says that a URL of it was
-    admitted, so that it is counted (a host may also be known for where its robots.txt was redirected to).
+    admitted, so that it is counted (a host may also be known for where its robots.txt was redirected to). `sitemaps` counts
+    those that wait to be read, `sitemap_urls` what the others named.
     """
 
     name: str
@@ -36,6 +37,8 @@ class HostRecord(msgspec.Struct, array_like=True):
     cursor: bytes = b""
     admitted: bool = False
     health: Health = Health()
+    sitemaps: int = 0
+    sitemap_urls: int = 0
 
 
 class Host:

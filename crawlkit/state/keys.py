@@ -7,8 +7,10 @@ lists every prefix with its value.
 
 import math
 import struct
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
+from types import MappingProxyType
 
 META = b"m"
 HOST = b"h"
@@ -24,6 +26,9 @@ RECENT = b"b"
 TEMPLATE = b"x"
 MEMORY = b"y"
 HELD = b"w"
+SITEMAP = b"k"
+WAITING_SITEMAP = b"i"
+NOTE = b"v"
 ARCHIVE_FILE = b"F"
 EXTENT = b"E"
 ARCHIVED = b"U"
@@ -38,6 +43,36 @@ DIGEST_HEAD = 17
 BANDS = 4
 BAND_HEAD = 10
 """Length of a band's key without the URL."""
+
+KINDS: Mapping[bytes, tuple[int | None, str]] = MappingProxyType(
+    {
+        RECENT: (2, "batches"),
+        SEED: (9, "seeds"),
+        RUN: (9, "runs"),
+        HOST: (9, "hosts"),
+        SEEN: (19, "seen"),
+        QUEUE: (18, "queued"),
+        TIMED: (17, "timed"),
+        RELAX: (21, "relax"),
+        ORIGIN: (17, "origins"),
+        TEMPLATE: (9, "templates"),
+        MEMORY: (9, "memories"),
+        HELD: (20, "held"),
+        SITEMAP: (17, "sitemaps"),
+        WAITING_SITEMAP: (19, "waiting sitemaps"),
+        NOTE: (None, "notes"),
+        ARCHIVE_FILE: (5, "archive files"),
+        EXTENT: (13, "archived"),
+        ARCHIVED: (29, "archived by URL"),
+        PAYLOAD: (33, "payloads"),
+        META: (None, "values"),
+        CONTENT: (None, "contents"),
+        DIGEST: (None, "digests"),
+        BAND: (None, "bands"),
+        PAGE: (None, "records"),
+    }
+)
+"""Length of the keys of each kind (None for any), and what its rows are called in a report."""
 
 MAX_PRIORITY = 255
 RECENT_BATCHES = 64
@@ -169,6 +204,26 @@ def held_key(host: bytes, depth: int, url: str) -> bytes:
     return held_range(host) + bytes((min(depth, MAX_PRIORITY),)) + digest
 
 
+def sitemap_key(url: str) -> bytes:
+    """Return the key of what is known of a sitemap."""
+    return SITEMAP + blake2b(url.encode(), digest_size=16, person=b"crawlkit.smap").digest()
+
+
+def waiting_sitemaps_range(host: bytes) -> bytes:
+    """Return the prefix of a host's sitemaps that wait."""
+    return WAITING_SITEMAP + host
+
+
+def waiting_sitemap_key(host: bytes, url: str) -> bytes:
+    """Return the key of a sitemap that waits."""
+    return waiting_sitemaps_range(host) + url_id(url)
+
+
+def note_key(url: str) -> bytes:
+    """Return the key of what sitemaps say of a URL."""
+    return NOTE + url.encode()
+
+
 def archive_file_key(number: int) -> bytes:
     """Return the key of a file of the archive."""
     return _FILE.pack(ARCHIVE_FILE, number)
@@ -245,7 +300,7 @@ def bucket_of(key: bytes) -> bytes | None:
     A back queue is a range of its own; hosts, retries, distances to propagate and pages that wait are one range each.
     """
     first = key[:1]
-    if first == QUEUE:
+    if first in (QUEUE, WAITING_SITEMAP):
         return key[:9]
     if first in (TIMED, RELAX, HOST, HELD):
         return first

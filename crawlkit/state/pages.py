@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from crawlkit.model import MAX_HOPS, Content, Kind, Reason, Record
+from crawlkit.model import MAX_HOPS, Content, Kind, Reason, Record, Source
+from crawlkit.sitemap import SitemapEntry
 from crawlkit.state import keys
 from crawlkit.state.codec import Head, RecordCodec, head_of, with_head
 from crawlkit.state.content import Contents
+from crawlkit.state.damage import damaged
 from crawlkit.state.duplicates import Duplicates
 from crawlkit.state.store import Store
 
@@ -60,10 +62,31 @@ class Pages:
         if value is not None:
             self._store.stage(key, with_head(value, head))
 
+    def note(self, entry: SitemapEntry) -> None:
+        """Stage what a sitemap says of a URL: of what several say the latest change and the highest priority."""
+        if entry.lastmod is None and entry.priority is None:
+            return
+        lastmod, priority = self._noted(entry.url)
+        latest = max((moment for moment in (lastmod, entry.lastmod) if moment is not None), default=None)
+        highest = max((value for value in (priority, entry.priority) if value is not None), default=None)
+        if (latest, highest) != (lastmod, priority):
+            self._store.stage(keys.note_key(entry.url), msgspec.msgpack.encode((latest, highest)))
+
+    def _noted(self, url: str) -> tuple[str | None, float | None]:
+        value = self._store.get(keys.note_key(url))
+        return (None, None) if value is None else decode_note(value)
+
+    def with_note(self, record: Record) -> Record:
+        """Return a record with what sitemaps say of its URL."""
+        if not record.sources & Source.SITEMAP:
+            return record
+        lastmod, priority = self._noted(record.url)
+        return msgspec.structs.replace(record, lastmod=lastmod, priority=priority)
+
     def walk(self) -> Iterator[Record]:
         """Yield the records on disk as they are reported, in the order of their URLs' bytes; memory does not grow."""
         for key, value in self._store.walk(keys.PAGE, keys.after(keys.PAGE)):
-            yield as_reported(self._codec.decode(key[1:].decode(), value))
+            yield as_reported(self.with_note(self._codec.decode(key[1:].decode(), value)))
 
     def walk_marked(self) -> Iterator[Record]:
         """Yield the records as `walk` does, each with the smallest URLs of pages alike: a look-up more for each page."""
@@ -81,6 +104,14 @@ class Pages:
                 last = key + b"\0"
                 break
         return found, last
+
+
+def decode_note(value: bytes) -> tuple[str | None, float | None]:
+    """Return lastmod and priority of a note; StateDamaged if it is none."""
+    try:
+        return msgspec.msgpack.decode(value, type=tuple[str | None, float | None])
+    except msgspec.DecodeError as error:
+        raise damaged(f"what a sitemap said of a URL cannot be read: {error}") from error
 
 
 def reported_kind(record: Record) -> Kind:

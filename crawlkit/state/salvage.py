@@ -22,6 +22,7 @@ from crawlkit.state.counters import Counters
 from crawlkit.state.hosts import HostRecord, decode_host
 from crawlkit.state.origins import OriginRecord, Origins
 from crawlkit.state.reading import PRIVATE, read_config, read_counters
+from crawlkit.state.sitemaps import SitemapRow, decode_sitemap
 from crawlkit.state.store import Store, mend
 from crawlkit.state.templates import AccountRecord, MemoryRecord, decode_account, decode_memory
 
@@ -78,6 +79,10 @@ class Salvage:
         """Yield what is known of each robots.txt."""
         origins = Origins(self._store)
         yield from self._walk("robots.txt files", keys.ORIGIN, lambda _, value: origins.decode(value))
+
+    def sitemaps(self) -> Iterator[SitemapRow]:
+        """Yield the sitemaps that are known."""
+        yield from self._walk("sitemaps", keys.SITEMAP, lambda _, value: decode_sitemap(value))
 
     def records(self) -> Iterator[Record]:
         """Yield the records as stored, sorted by URL."""

@@ -20,6 +20,7 @@ class Counted(IntEnum):
     QUEUED = 0
     TIMED = 1
     PAGES = 2
+    SITEMAPS = 3
 
 
 class HostTally:
@@ -77,7 +78,10 @@ def check_hosts(store: Store, findings: Findings, tally: HostTally, hosts: Itera
             findings.broke(Rule.HOSTS_KNOWN, f"the record of {host.name} lies under another id")
             continue
         findings.compare(
-            Rule.HOSTS_COUNTS, f"{host.name}: queued, timed, pages", (host.queued, host.timed, host.pages), counted
+            Rule.HOSTS_COUNTS,
+            f"{host.name}: queued, timed, pages, sitemaps",
+            (host.queued, host.timed, host.pages, host.sitemaps),
+            counted,
         )
         bucket = keys.queue_range(key[1:])
         first = next(store.walk_keys(bucket, keys.after(bucket)), None)

@@ -24,38 +24,15 @@ from crawlkit.state.opening import BATCH
 from crawlkit.state.origins import Origins
 from crawlkit.state.pages import reported_kind
 from crawlkit.state.reading import read_config, read_counters, read_rescan, read_runs, walk_seeds
+from crawlkit.state.sitemaps import SitemapState, decode_sitemap
 from crawlkit.state.store import Store
 from crawlkit.state.tally import HOSTS_A_SLICE, Counted, HostTally, check_hosts, slices
 from crawlkit.state.verify_alike import AlikeCheck
+from crawlkit.state.verify_sitemaps import SitemapCheck
 
 Decoded = TypeVar("Decoded")
 
 MOST_TWINS = 10_000
-
-# Length of the keys of each kind, and what its rows are called in a report.
-_KINDS = {
-    keys.RECENT: (2, "batches"),
-    keys.SEED: (9, "seeds"),
-    keys.RUN: (9, "runs"),
-    keys.HOST: (9, "hosts"),
-    keys.SEEN: (19, "seen"),
-    keys.QUEUE: (18, "queued"),
-    keys.TIMED: (17, "timed"),
-    keys.RELAX: (21, "relax"),
-    keys.ORIGIN: (17, "origins"),
-    keys.TEMPLATE: (9, "templates"),
-    keys.MEMORY: (9, "memories"),
-    keys.HELD: (20, "held"),
-    keys.ARCHIVE_FILE: (5, "archive files"),
-    keys.EXTENT: (13, "archived"),
-    keys.ARCHIVED: (29, "archived by URL"),
-    keys.PAYLOAD: (33, "payloads"),
-    keys.META: (None, "values"),
-    keys.CONTENT: (None, "contents"),
-    keys.DIGEST: (None, "digests"),
-    keys.BAND: (None, "bands"),
-    keys.PAGE: (None, "records"),
-}
 
 
 class Verification:
@@ -104,6 +81,7 @@ class Verification:
         self._reading(lambda: self._check_records(tally, look), Rule.READABLE)
         self._reading(self._check_relax, Rule.READABLE)
         self._reading(self._check_origins, Rule.READABLE)
+        self._reading(lambda: self._check_sitemaps(tally), Rule.READABLE)
         if self.findings.has(Rule.READABLE) or self.findings.has(Rule.DECODES):
             return  # what could not be read cannot be counted
         self._check_hosts(tally)
@@ -139,6 +117,7 @@ class Verification:
         if counters.finished:
             compare(Rule.FINISHED, "queued", 0, counters.queued)
             compare(Rule.FINISHED, "held", 0, counters.held)
+            compare(Rule.FINISHED, "sitemaps that wait", 0, counters.sitemaps)
             compare(Rule.FINISHED, "raised depth limit still to be told", None, read_rescan(self._store))
 
     def _check_ledger(self) -> None:
@@ -161,7 +140,7 @@ class Verification:
                 self.findings.broke(Rule.SEEDS, f"there is no seed number {number}")
             elif found is None:
                 self.findings.broke(Rule.SEEDS, f"{url} was not seen")
-            elif (found[:2] != (0, 0) or not may_be(found, Source.SEED)) and not self.has_twin(url):
+            elif (found[:2] != (0, 0) or not found.may_be(Source.SEED)) and not self.has_twin(url):
                 self.findings.broke(Rule.SEEDS, f"{url} has depth {found.depth}, hops {found.hops}, sources {found.sources}")
         if number < 0:
             self.findings.broke(Rule.SEEDS, "there is no seed")
@@ -169,7 +148,7 @@ class Verification:
     def _check_keys(self) -> None:
         checked = self.findings.checked
         for key in self._store.walk_keys(b"\0", b"\xff"):
-            length, name = _KINDS.get(key[:1], (-1, ""))
+            length, name = keys.KINDS.get(key[:1], (-1, ""))
             if length is not None and len(key) != length:
                 self.findings.broke(Rule.KNOWN, key.hex())
             else:
@@ -178,7 +157,7 @@ class Verification:
         self.findings.compare(Rule.COUNTERS, "queued", counters.queued, checked["queued"] + checked["timed"])
         self.findings.compare(Rule.COUNTERS, "settled", counters.records, checked["records"])
         self.findings.compare(Rule.COUNTERS, "held", counters.held, checked["held"])
-        self.findings.compare(Rule.COUNTERS, "held", counters.held, checked["held"])
+        self.findings.compare(Rule.COUNTERS, "sitemaps that wait", counters.sitemaps, checked["waiting sitemaps"])
 
     # Seen and waiting ------------------------------------------------------------------------------------------------
 
@@ -293,13 +272,15 @@ class Verification:
 
     def _count_again(self, tally: HostTally) -> None:
         """Count rows and pages for hosts that did not fit into the first slice."""
-        for _, row in self._walk(keys.QUEUE, lambda _, value: codec.decode_row(value)):
-            self._count(tally, Counted.QUEUED, keys.host_id(row.host), row.url)
-        for _, row in self._walk(keys.TIMED, lambda _, value: codec.decode_row(value)):
-            self._count(tally, Counted.TIMED, keys.host_id(row.host), row.url)
+        for prefix, what in ((keys.QUEUE, Counted.QUEUED), (keys.TIMED, Counted.TIMED)):
+            for _, row in self._walk(prefix, lambda _, value: codec.decode_row(value)):
+                self._count(tally, what, keys.host_id(row.host), row.url)
         for _, record in self._walk(keys.PAGE, self._record):
             if record.kind is Kind.PAGE:
                 self._count(tally, Counted.PAGES, self._host_id(record.url), record.url)
+        for _, sitemap in self._walk(keys.SITEMAP, lambda _, value: decode_sitemap(value)):
+            if sitemap.state is SitemapState.WAITING:
+                self._count(tally, Counted.SITEMAPS, keys.host_id(sitemap.host), sitemap.url)
 
     def _check_hosts(self, tally: HostTally) -> None:
         hosts = self._walk(keys.HOST, lambda _, value: decode_host(value))
@@ -321,6 +302,13 @@ class Verification:
             if key != keys.origin_key(record.origin):
                 self.findings.broke(Rule.ORIGINS, record.origin)
 
+    def _check_sitemaps(self, tally: HostTally) -> None:
+        check = SitemapCheck(self._store, self.findings)
+        for key, row in self._walk(keys.SITEMAP, lambda _, value: decode_sitemap(value)):
+            if check.look(key, row, self._host_id(row.url)):
+                self._count(tally, Counted.SITEMAPS, keys.host_id(row.host), row.url)
+        check.finish()
+
     def _compare_counts(self) -> None:
         counters, checked = read_counters(self._store), self.findings.checked
         compare = self.findings.compare
@@ -334,11 +322,6 @@ class Verification:
         records = sum(self._kinds.values()) - checked["requeued"]
         if not self.findings.has(Rule.RECORDS_SEEN):
             compare(Rule.SEEN_SETTLED, "settled URLs and their records", self._entries[UrlState.SETTLED], records)
-
-
-def may_be(known: Head, source: Source) -> bool:
-    """Whether a URL has a source, as far as is known: crawls of earlier versions noted none."""
-    return not known.sources or bool(known.sources & source)
 
 
 def _tail(key: bytes) -> bytes:

@@ -9,6 +9,7 @@ import msgspec
 from crawlkit.config import settings_hash
 from crawlkit.model import OrderReason
 from crawlkit.state.checkpoint import Run
+from crawlkit.state.counters import SitemapCounts, sitemap_counts
 from crawlkit.state.reading import CrawlReader
 
 SIDECAR_SUFFIX = ".meta.json"
@@ -16,11 +17,12 @@ SIDECAR_SUFFIX = ".meta.json"
 
 @dataclass(frozen=True, slots=True)
 class ReportMeta:
-    """What the sidecar says of the crawl: what made the report depend on order or time, and the ledger of runs."""
+    """What the sidecar says of the crawl: what made the report depend on order or time, the ledger of runs, the sitemaps."""
 
     settings_hash: str
     reasons: tuple[OrderReason, ...] = ()
     runs: tuple[Run, ...] = ()
+    sitemaps: SitemapCounts | None = None
 
     @property
     def deterministic(self) -> bool:
@@ -31,7 +33,7 @@ class ReportMeta:
 def meta_of(crawl: CrawlReader) -> ReportMeta:
     """Return what a sidecar says of a crawl."""
     reasons = tuple(sorted(OrderReason(reason) for reason in crawl.counters.reasons))
-    return ReportMeta(settings_hash(crawl.config()), reasons, tuple(crawl.runs))
+    return ReportMeta(settings_hash(crawl.config()), reasons, tuple(crawl.runs), sitemap_counts(crawl.counters))
 
 
 def sidecar_path(path: Path) -> Path:
@@ -48,6 +50,7 @@ def sidecar(counts: Mapping[str, int], sha256: str, meta: ReportMeta, more: Mapp
         "sha256": sha256,
         "deterministic": meta.deterministic,
         "reasons": meta.reasons,
+        "sitemaps": meta.sitemaps,
         "runs": meta.runs,
     }
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from crawlkit.state.checkpoint import Run, Summary, read_summary
+from crawlkit.state.counters import SitemapCounts, sitemap_counts
 from crawlkit.state.directory import is_held, read_manifest
 
 
@@ -34,6 +35,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     archive_bytes: int
     requests: int
+    sitemaps: SitemapCounts
     pages_per_s: float
     elapsed_s: float
     deterministic: bool
@@ -70,6 +72,7 @@ def status_of(summary: Summary, *, running: bool) -> Status:
         bytes=counters.body_bytes,
         archive_bytes=summary.archive_bytes,
         requests=counters.requests,
+        sitemaps=sitemap_counts(counters),
         pages_per_s=round(counters.pages / counters.elapsed_s, 3) if counters.elapsed_s > 0 else 0.0,
         elapsed_s=round(counters.elapsed_s, 3),
         deterministic=not counters.reasons,
@@ -82,6 +85,7 @@ def status_of(summary: Summary, *, running: bool) -> Status:
 def _as_text(status: Status) -> str:
     values: dict[str, Any] = msgspec.structs.asdict(status)
     runs: list[Run] = values.pop("runs")
+    values["sitemaps"] = ", ".join(f"{name} {count}" for name, count in status.sitemaps.items())
     values["reasons"] = ", ".join(status.reasons) or "-"
     values["refused"] = ", ".join(f"{code} {count}" for code, count in status.refused.items()) or "-"
     lines = [f"{name.replace('_', ' '):14} {value}" for name, value in values.items()]

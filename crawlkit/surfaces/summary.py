@@ -9,6 +9,7 @@ from crawlkit.engine.ending import Ending
 from crawlkit.engine.session import BarrenSeed, Outcome
 from crawlkit.policy.urls import host_of
 from crawlkit.sentences import SENTENCES
+from crawlkit.state.counters import sitemap_counts
 
 _HOW = {
     Ending.FINISHED: "finished",
@@ -50,6 +51,9 @@ def summary_lines(outcome: Outcome, verbosity: Verbosity) -> list[str]:
         f"{counters.excluded} excluded, {counters.queued} left; {counters.elapsed_s:.1f} s, {rate:.1f}/s",
         *(_details(outcome) if verbosity is Verbosity.VERBOSE else ()),
     ]
+    if counters.sitemaps_read or counters.sitemaps_failed or counters.sitemaps:
+        sitemaps = ", ".join(f"{count} {name}" for name, count in sitemap_counts(counters).items())
+        lines.append(f"  sitemaps: {sitemaps}")
     if counters.reasons:
         lines.append(f"  depends on order or time: {', '.join(sorted(counters.reasons))}")
     lines.append(f"  report: crawlkit report {as_argument(outcome.directory)}")

@@ -85,9 +85,16 @@ class Graph:
         node = self.nodes.get(url, NOT_FOUND)
         return tuple(dict.fromkeys(node.links + node.nofollow))
 
-    def answers(self, *seeds: str, max_depth: int | None = None, scope: Collection[str] | None = None) -> dict[str, Answer]:
+    def answers(
+        self,
+        *seeds: str,
+        max_depth: int | None = None,
+        scope: Collection[str] | None = None,
+        sitemap: Collection[str] = (),
+    ) -> dict[str, Answer]:
         """Return every URL a crawl from `seeds` (all front pages if none are given) admits, with its answer.
 
+        `sitemap` are URLs that sitemaps name; out of scope they count for nothing.
         `scope` is a set of host names, by default those of the seeds. Depth and hops are each the least over all ways:
         each URL is looked at again whenever one of its two falls, until nothing changes.
         """
@@ -97,9 +104,11 @@ class Graph:
         def counts(edge: tuple[str, int, int]) -> bool:
             return urlsplit(edge[0]).hostname in hosts and (max_depth is None or edge[1] <= max_depth)
 
-        found = self._distances(starts, counts)
+        named = {url for url in sitemap if counts((url, 0, 0))}
+        found = self._distances({*starts, *named}, counts)
         linked = {edge[0] for url, distance in found.items() for edge in self._edges(url, *distance) if counts(edge)}
-        sources = {url: Source.SEED * (url in starts) | Source.LINK * (url in linked) for url in found}
+        ways = ((Source.SEED, starts), (Source.LINK, linked), (Source.SITEMAP, named))
+        sources = {url: sum(source for source, urls in ways if url in urls) for url in found}
         return {url: self._answer(url, *distance, sources[url]) for url, distance in found.items()}
 
     def _distances(self, starts: Collection[str], counts: Callable[[tuple[str, int, int]], bool]) -> dict[str, tuple[int, int]]:

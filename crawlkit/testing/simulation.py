@@ -32,6 +32,8 @@ from crawlkit.state.crawl import Checkpoint, CrawlState
 from crawlkit.state.findings import Rule
 from crawlkit.state.layout import BLOOM, CHECKPOINT
 from crawlkit.testing.clock import ManualClock
+from crawlkit.testing.draws import depth_limits
+from crawlkit.testing.draws import manners as drawn_manners
 from crawlkit.testing.watch import Flight, SimulationError, Watch, require
 from crawlkit.testing.world import RETRIES, make_world
 
@@ -115,7 +117,8 @@ class _Run:
 
     def _settle(self, flight: Flight) -> None:
         self._flights.remove(flight)
-        fetched = Fetched(flight.job, flight.started_s + self._skew_s, flight.landed_s + self._skew_s, flight.answer)
+        started_s, ended_s = flight.started_s + self._skew_s, flight.landed_s + self._skew_s
+        fetched = Fetched(flight.job, started_s, ended_s, flight.answer, sitemap=flight.sitemap)
         self._coordinator.settle(fetched, self._now())
         self._watch.settled(flight, self._clock.now())
         self._idle_until_s = -1.0
@@ -193,15 +196,21 @@ class Simulation:
         self.clock = ManualClock()
         self.skew_s = 0.0
         self._directory = directory
-        self._limits = _depth_limits(self.rng)
+        self._limits = depth_limits(self.rng)
         if calm:
             del self._limits[:-1]
         self._disturbances = 0 if calm else self.rng.randint(0, MOST_KILLS)
         self.expected = self.world.expected(self._limits[-1])
         self.watch = Watch(self.world, self.rng, self.expected)
         max_pages = None if calm or self.rng.random() < 0.7 else self.rng.randint(1, 20)
-        manners = {"workers": 1} if calm else _manners(self.rng)
-        self.config = Config(retries=RETRIES, max_depth=self._limits[0], max_pages=max_pages, **manners)
+        manners = {"workers": 1} if calm else drawn_manners(self.rng)
+        self.config = Config(
+            retries=RETRIES,
+            max_depth=self._limits[0],
+            max_pages=max_pages,
+            sitemaps=bool(self.world.sitemaps.listed),
+            **manners,
+        )
 
     def run(self) -> bytes:
         """Crawl to the end; return the dump of the records. SimulationError if a promise is broken on the way."""
@@ -247,7 +256,7 @@ class Simulation:
             return run.run(steps, stop=self.rng.random() < 0.2)
 
     def _changes(self, stored: Config, before: Ending | None) -> dict[str, Any]:
-        changes = _manners(self.rng) if self._disturbances and self.rng.random() < 0.5 else {}
+        changes = drawn_manners(self.rng) if self._disturbances and self.rng.random() < 0.5 else {}
         later = self._limits[self._limits.index(stored.max_depth) + 1 :]
         if later and (before is Ending.FINISHED or self.rng.random() < 0.3):
             changes["max_depth"] = later[0]
@@ -286,27 +295,14 @@ class Simulation:
         counted = (counters.pages, counters.redirects, counters.failures, counters.excluded)
         require(counted == tuple(kinds.count(kind) for kind in type(kinds[0])), f"the counters say {counted}")
         require((counters.queued, counters.seen) == (0, len(records)), f"{counters.queued} queued, {counters.seen} seen")
+        require(counters.sitemaps == 0, f"{counters.sitemaps} sitemaps wait")
         require(counters.hosts == len({host_of(url) for url in found}), f"the counters say {counters.hosts} hosts")
         require(counters.finished, "the crawl has finished and does not say so")
-        transient = {OrderReason.TRANSIENT} if any(is_transient(record.reason) for record in records) else set()
+        transient = {OrderReason.TRANSIENT} if any(is_transient(record.reason) for record in records) else set[str]()
+        if counters.sitemaps_failed:  # that of a host whose robots.txt could not be had, perhaps
+            transient |= counters.reasons & {OrderReason.TRANSIENT}
         require(counters.reasons == transient, f"the report is said to depend on {counters.reasons}")
         return dump(records)
-
-
-def _depth_limits(rng: random.Random) -> list[int | None]:
-    """Return the depth limits in force, one after the other."""
-    first: int | None = rng.choice((None, None, 1, 2, 3, 5))
-    if first is None or rng.random() < 0.4:
-        return [first]
-    return [first, first + rng.randint(1, 3), rng.choice((None, first + 4))]
-
-
-def _manners(rng: random.Random) -> dict[str, Any]:
-    return {
-        "workers": rng.choice((1, 2, 4, 12)),
-        "host_concurrency": rng.choice((1, 1, 2, 4)),
-        "delay": rng.choice((0.0, 0.0, 0.3, 1.0, 2.5)),
-    }
 
 
 @contextmanager

@@ -7,10 +7,12 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from crawlkit.config import Config
-from crawlkit.model import Facts, FetchFailure, Job, PageJob, Response
+from crawlkit.model import Facts, FetchFailure, Job, PageJob, Response, RobotsJob, SitemapJob
 from crawlkit.policy.urls import host_of
+from crawlkit.sitemap import Sitemap
 from crawlkit.testing.world import RETRIES, World
 
 _EARLY_S = 1e-6  # what sums of floats may be off
@@ -36,6 +38,7 @@ class Flight:
     started_s: float
     landed_s: float
     answer: Facts | Response | FetchFailure
+    sitemap: Sitemap | None = None
 
 
 @dataclass(slots=True)
@@ -76,6 +79,8 @@ class Watch:
             require(job.url in self.admitted, f"{job.url} is outside of scope or limits and was requested")
             require(self.world.refusal(job.url) is None, f"robots.txt disallows {job.url} and it was requested")
             gap_s = max(gap_s, self.world.crawl_delay_s(job.url))
+        if isinstance(job, SitemapJob):
+            require(self.world.refusal(job.url) is None, f"robots.txt disallows {job.url} and it was requested")
         require(host.in_flight < config.host_concurrency, f"more in flight to the host of {job.url} than allowed")
         require(now >= host.started_s + gap_s - _EARLY_S, f"{job.url} came too soon after the start of the one before")
         if config.host_concurrency == 1:
@@ -86,9 +91,20 @@ class Watch:
         self.requests[job.url] += 1
         host.started_s = now
         host.in_flight += 1
-        is_page = isinstance(job, PageJob)
-        answer = self.world.page(job.url, number) if is_page else self.world.robots(job.url, number)
-        return Flight(job, host_of(job.url), now, now + self.rng.choice((0.0, 0.01, 0.1, 0.1, 0.4, 3.0)), answer)
+        answer, sitemap = self._answer(job, number)
+        landed_s = now + self.rng.choice((0.0, 0.01, 0.1, 0.1, 0.4, 3.0))
+        return Flight(job, host_of(job.url), now, landed_s, answer, sitemap)
+
+    def _answer(self, job: Job, number: int) -> tuple[Facts | Response | FetchFailure, Sitemap | None]:
+        match job:
+            case PageJob():
+                return self.world.page(job.url, number), None
+            case RobotsJob():
+                return self.world.robots(job.url, number), None
+            case SitemapJob():
+                return self.world.sitemaps.answer(job.url, number)
+            case _:
+                assert_never(job)
 
     def _host(self, name: str) -> _Contact:
         return self._hosts.setdefault(name, _Contact())

@@ -6,13 +6,16 @@ All faults but those that never end pass within the retries, so that the result 
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from urllib.parse import urlsplit
 
-from crawlkit.model import MAX_HOPS, Facts, FetchFailure, Kind, Reason, Record, Response
+import msgspec
+
+from crawlkit.model import MAX_HOPS, Facts, FetchFailure, Kind, Reason, Record, Response, Source
 from crawlkit.testing.graph import NOT_FOUND, Answer, Features, Graph, Node, make_graph
+from crawlkit.testing.sitemaps import Note, SitemapPlan, make_sitemaps
 
 RETRIES = 2
 """The setting that worlds are made for: what fails at first fails at most so often."""
@@ -44,6 +47,10 @@ class Origin:
     fails: tuple[int, ...] = ()
 
 
+_WITHOUT = Origin(RobotsPlan.MISSING)
+"""Of a host that only holds sitemaps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """How a URL answers at first: a status, with a Retry-After or without, or no answer at all (0)."""
@@ -62,6 +69,7 @@ class World:
     faults: Mapping[str, tuple[Fault, ...]]
     broken: frozenset[str]
     robots_hops: Mapping[str, tuple[str, int]]
+    sitemaps: SitemapPlan
 
     # Answers ---------------------------------------------------------------------------------------------------------
 
@@ -78,8 +86,8 @@ class World:
 
     def robots(self, url: str, number: int) -> Response | FetchFailure:
         """Return what the `number`-th request of a robots.txt, or of what one redirects to, is answered."""
-        name, hop = self.robots_hops[url]
-        origin = self.origins[name]
+        name, hop = self.robots_hops.get(url, ("", 0))
+        origin = self.origins.get(name, _WITHOUT)
         if origin.plan is RobotsPlan.NO_HOST:
             return FetchFailure(Reason.CONNECT, "simulated")
         if origin.plan is RobotsPlan.DOWN:
@@ -91,6 +99,7 @@ class World:
         if origin.plan is RobotsPlan.MISSING:
             return Response(404, (), b"")
         lines = [f"Crawl-delay: {origin.crawl_delay_s}"] + [f"Disallow: {path}" for path in origin.disallow]
+        lines += [f"Sitemap: {url}" for url in self.sitemaps.listed.get(name, ())]
         return Response(200, (), "\n".join(["User-agent: *", *lines, ""]).encode())
 
     def _facts(self, url: str) -> Facts:
@@ -119,7 +128,7 @@ class World:
 
     def refusal(self, url: str) -> tuple[Kind, Reason] | None:
         """Return how a URL ends that robots.txt keeps a crawler from, None if it may be fetched."""
-        origin = self.origins[_origin_of(url)]
+        origin = self.origins.get(_origin_of(url), _WITHOUT)
         if origin.plan is RobotsPlan.DOWN:
             return Kind.EXCLUDED, Reason.ROBOTS_UNREACHABLE
         if origin.plan is RobotsPlan.NO_HOST:
@@ -132,9 +141,33 @@ class World:
         """Return the record of every URL that a crawl from the seeds admits, without what depends on time or order."""
         dead = {url: NOT_FOUND for url in self.graph.nodes if url in self.broken or self.refusal(url)}
         reached = replace(self.graph, nodes={**self.graph.nodes, **dead})
-        return {url: self._record(url, answer) for url, answer in reached.answers(*self.seeds, max_depth=max_depth).items()}
+        notes: dict[str, Note] = {}
+        while True:
+            answers = reached.answers(*self.seeds, max_depth=max_depth, sitemap=notes)
+            before, notes = notes, self._named(answers)
+            if notes == before:
+                return {url: self._record(url, answer, notes) for url, answer in answers.items()}
 
-    def _record(self, url: str, answer: Answer) -> Record:
+    def _named(self, admitted: Collection[str]) -> dict[str, Note]:
+        """Return what is named by the sitemaps that a crawl reads which admits these URLs."""
+        scope = {str(urlsplit(url).hostname) for url in self.seeds}
+        asked = {_origin_of(url) for url in admitted}
+        while True:
+            told = [origin for origin in asked if origin in self.origins and self.origins[origin].plan is RobotsPlan.RULES]
+            read = self.sitemaps.read(told, scope, lambda url: self.refusal(url) is None)
+            further = {_origin_of(url) for url in read} - asked
+            if not further:
+                return self.sitemaps.notes(read)
+            asked |= further
+
+    def _record(self, url: str, answer: Answer, notes: Mapping[str, Note]) -> Record:
+        record = self._plain_record(url, answer)
+        if not answer.sources & Source.SITEMAP:
+            return record
+        lastmod, priority = notes[url]
+        return msgspec.structs.replace(record, lastmod=lastmod, priority=priority)
+
+    def _plain_record(self, url: str, answer: Answer) -> Record:
         ended = self.refusal(url) or ((Kind.FAILURE, Reason.TIMEOUT) if url in self.broken else None)
         if ended is not None:
             kind, reason = ended
@@ -195,7 +228,7 @@ def make_world(seed: int) -> World:
     plain = [url for url in urls if url not in faults and graph.nodes[url].status == 200 and url != graph.seeds[0]]
     broken = frozenset(rng.sample(plain, min(len(plain), rng.randint(0, 2))))
     seeds = graph.seeds if rng.random() < 0.7 else graph.seeds[:1]
-    return World(graph, seeds, origins, faults, broken, robots_hops)
+    return World(graph, seeds, origins, faults, broken, robots_hops, make_sitemaps(seed, graph, RETRIES))
 
 
 def _make_graph(rng: random.Random, seed: int) -> Graph:

@@ -3,16 +3,17 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
 from crawlkit.config import Config, GroupBy, changed_config
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
-from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Record, Response
+from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Record, Response, SitemapJob
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, path_of
+from crawlkit.sitemap import Sitemap
 from crawlkit.state.crawl import CrawlState
 from crawlkit.testing.clock import ManualClock
 
@@ -91,7 +92,7 @@ class Driver:
         now = self.clock.now()
         self.coordinator = Coordinator(self.state, self.config, scope, now, self.on_page, most_hosts=self._most_hosts)
 
-    def __enter__(self) -> "Driver":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -121,8 +122,16 @@ class Driver:
 
     def settle(self, job: Job, given: Answer | None = None) -> None:
         """Settle a job now, with `given` or what the web answers."""
-        fetched = Fetched(job, self._started.pop(job), self.clock.now(), self._answer(job) if given is None else given)
+        answered = self._answer(job) if given is None else given
+        asks = isinstance(job, SitemapJob) or (isinstance(job, PageJob) and job.names_urls)
+        is_good = isinstance(answered, Facts) and answered.status == 200
+        sitemap = self.sitemap_of(job.url) if asks and is_good else None
+        fetched = Fetched(job, self._started.pop(job), self.clock.now(), answered, sitemap=sitemap)
         self.coordinator.settle(fetched, self.clock.now())
+
+    def sitemap_of(self, url: str) -> Sitemap | None:
+        """What a good answer of `url` says as a sitemap."""
+        return None
 
     def _is_looked_up(self, job: Job) -> bool:
         """Whether all that is to be done for a job is to find its address."""

@@ -217,3 +217,18 @@ def test_judging_takes_no_longer_for_ten_thousand_seeds_or_a_hostile_path() -> N
         assert scope.judge("https://h.test/9999/index/deep").accepted
         assert not scope.judge(hostile).accepted
     assert time.perf_counter() - started < 10.0
+
+
+@pytest.mark.parametrize(
+    ("mode", "covered"),
+    [
+        (ScopeMode.HOST, {"www.example.co.uk"}),
+        (ScopeMode.PREFIX, {"www.example.co.uk"}),
+        (ScopeMode.DOMAIN, {"www.example.co.uk", "cdn.example.co.uk"}),
+        (ScopeMode.ANY, {"www.example.co.uk", "cdn.example.co.uk", "other.co.uk"}),
+    ],
+)
+def test_hosts_are_covered_by_what_the_seeds_span(mode: ScopeMode, covered: set[str]) -> None:
+    scope = Scope.of(["https://www.example.co.uk/docs/"], Config(scope=mode, exclude=("docs",)))
+    hosts = {"www.example.co.uk", "cdn.example.co.uk", "other.co.uk"}
+    assert {host for host in hosts if scope.covers(host)} == covered

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlkit.model import Sitemap, SitemapEntry, SitemapForm
 from crawlkit.policy import sitemaps
 from crawlkit.policy.content_type import read_content_type
 from crawlkit.policy.lastmod import lastmod_utc
 from crawlkit.policy.sitemaps import read_sitemap
 from crawlkit.policy.urls import normalise
+from crawlkit.sitemap import Sitemap, SitemapEntry, SitemapForm
 from tests.shared_cases import bugs, suite
 
 AT = "https://h.example/maps/sitemap.xml"
