@@ -3,7 +3,9 @@
 import csv
 import hashlib
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -291,4 +293,9 @@ def test_texts_and_anchors_are_kept_where_asked_for(cli: Cli, tmp_path: Path) ->
     edge = {"source": f"{base}/", "target": f"{base}/2", "text": "further on", "rel": "next"}
     assert json.loads((tmp_path / "edges.jsonl").read_text()) == edge
     assert f"{base}/" in cli("search", "y.crawl", "zebras").out
+    assert cli("export", "y.crawl", "--to", "sqlite", "-o", "y.db").status == 0
+    with closing(sqlite3.connect(tmp_path / "y.db")) as database:
+        found = "SELECT url FROM records JOIN records_fts ON records.id = records_fts.rowid WHERE records_fts MATCH 'zebras'"
+        assert database.execute(found).fetchall() == [(f"{base}/",)]
+        assert database.execute("SELECT text, rel FROM links").fetchall() == [("further on", "next")]
     assert cli("search", "n.crawl", "zebras").out == ""

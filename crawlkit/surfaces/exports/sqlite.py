@@ -1,6 +1,7 @@
 """A crawl as one SQLite file: records, their links, what the crawl says of itself, and a full-text index.
 
-    records   one row for each admitted URL, the report's fields but links; `id` follows the order of URLs
+    records   one row for each admitted URL, the report's fields but links, then the text where the crawl keeps it;
+              `id` follows the order of URLs
     links     one row for each link of each page: `source` is the id of a record, `target` a URL, admitted or not
     meta      counts, the settings' hash, the SHA-256 of the JSON report, and whether the crawl depended on order
     pages     a view: the records of kind page
@@ -21,6 +22,7 @@ from crawlkit.surfaces.exports.edges import edges_of
 from crawlkit.surfaces.exports.job import ExportJob
 from crawlkit.surfaces.lines import as_line
 from crawlkit.surfaces.search.full_text import UNSAFE_AND_FAST, WEIGHTS, full_text_index
+from crawlkit.surfaces.selection import TEXT
 from crawlkit.surfaces.sqlite_errors import sqlite_errors
 
 LINKS = "links"
@@ -49,11 +51,12 @@ _LINKS_INDEXES = """
 def write_sqlite(job: ExportJob) -> int:
     """Write the database and return how many records it has."""
     columns = tuple(column for column in columns_of() if column.name != LINKS)
-    words = [column.name for column in columns if column.name in WEIGHTS]
+    kept = (Column(TEXT, ColumnType.TEXT),) if job.crawl.config().text else ()
+    words = [column.name for column in (*columns, *kept) if column.name in WEIGHTS]
     with sqlite_errors(f"cannot write {job.path}"), closing(sqlite3.connect(job.out.name, isolation_level=None)) as database:
-        database.executescript(UNSAFE_AND_FAST + records_table(columns) + _LINKS_TABLE)
+        database.executescript(UNSAFE_AND_FAST + records_table((*columns, *kept)) + _LINKS_TABLE)
         database.execute("BEGIN")
-        count = _fill(database, job, columns)
+        count = _fill(database, job, columns, kept)
         database.executemany("INSERT INTO meta VALUES (?, ?)", _meta(job))
         database.execute("COMMIT")
         database.executescript(_indexes(columns) + _LINKS_INDEXES + full_text_index(words))
@@ -74,8 +77,8 @@ def values_of(line: msgspec.Struct, columns: Sequence[Column]) -> Iterator[objec
         yield as_json(value) if nested else value
 
 
-def _fill(database: sqlite3.Connection, job: ExportJob, columns: Sequence[Column]) -> int:
-    marks = ", ".join("?" * (len(columns) + 1))
+def _fill(database: sqlite3.Connection, job: ExportJob, columns: Sequence[Column], kept: Sequence[Column]) -> int:
+    marks = ", ".join("?" * (1 + len(columns) + len(kept)))
     rows: list[tuple[object, ...]] = []
     links: list[tuple[object, ...]] = []
 
@@ -87,8 +90,10 @@ def _fill(database: sqlite3.Connection, job: ExportJob, columns: Sequence[Column
 
     number = 0
     for number, record in enumerate(job.records(), 1):
-        rows.append((number, *values_of(as_line(record), columns)))
-        edges = edges_of(record, job.crawl.pages.content(record.url))
+        content = job.crawl.pages.content(record.url)
+        texts = (None if content is None else getattr(content, column.name) for column in kept)
+        rows.append((number, *values_of(as_line(record), columns), *texts))
+        edges = edges_of(record, content)
         links += ((number, at, edge.target, edge.text, edge.rel) for at, edge in enumerate(edges))
         if len(rows) == _ROWS_AT_ONCE:
             write()
