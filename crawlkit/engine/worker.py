@@ -27,8 +27,8 @@ ROBOTS_BODY_BYTES = 1024 * 1024
 """Cap on a robots.txt, above the 500 KiB that are parsed at least (RFC 9309 section 2.5), whatever pages are capped at."""
 
 INLINE_BODY_BYTES = 24 * 1024
-"""Bodies up to this are read on the loop, which the worst of them holds for 50 ms; larger ones on a thread (lexbor drops the
-GIL). Twice as large, one that is made for it would take four times as long."""
+"""Bodies up to this are read on the loop, which the worst that was found holds for 0.3 s; larger ones on a thread (lexbor
+drops the GIL). Twice as large, one that is made for it would take four times as long."""
 
 _MOST_READ_AT_ONCE = 2
 """Of larger bodies: each may take its own size in memory several times over."""
