@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from crawlkit.model import Kind, OrderReason, Reason, Record
+from crawlkit.model import Content, Kind, OrderReason, Reason, Record
 from crawlkit.state.pages import reported_kind
 from tests.state.making import begin_crawl
 
@@ -29,12 +29,14 @@ RECORDS = [
     page("http://a.test/é", title=""),
 ]
 
+CONTENTS = {RECORDS[0].url: Content("The main text", (("first", ""), ("", "sponsored")))}
+
 
 def make_crawl(directory: Path, records: Iterable[Record], reasons: Iterable[OrderReason] = ()) -> Path:
-    """Leave a crawl with these records."""
+    """Leave a crawl with these records, and what `CONTENTS` has of them."""
     with begin_crawl(directory) as state:
         for record in records:
-            state.pages.put(record)
+            state.pages.put(record, CONTENTS.get(record.url))
             state.counters.settled(reported_kind(record))
         state.counters.reasons.update(reasons)
         state.checkpoint()

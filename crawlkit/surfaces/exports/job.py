@@ -11,6 +11,7 @@ from typing import BinaryIO
 from crawlkit.durable import open_replacement
 from crawlkit.model import Kind, Record
 from crawlkit.state.reading import CrawlReader
+from crawlkit.surfaces.exports.columns import as_json
 from crawlkit.surfaces.report import ReportCounts, json_line
 from crawlkit.surfaces.sidecar import ReportMeta
 
@@ -58,6 +59,17 @@ class ExportJob:
     def records(self) -> Iterator[Record]:
         """Yield the records as reported, sorted by the bytes of their URL; the tally counts them."""
         return self.tally.watch(self.crawl.pages.walk_marked())
+
+    def facts(self) -> dict[str, str]:
+        """Return what a file with room for it says of the crawl, once all records have passed: nothing of the clock."""
+        counts = self.tally.counts()
+        return {
+            **{kind: str(count) for kind, count in counts.by_kind().items()},
+            "report_sha256": counts.sha256,
+            "settings_hash": self.meta.settings_hash,
+            "deterministic": as_json(self.meta.deterministic),
+            "reasons": as_json(self.meta.reasons),
+        }
 
     def open_beside(self, name: str) -> BinaryIO:
         """Return another file of this export, in the folder of `path`."""

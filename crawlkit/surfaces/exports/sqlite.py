@@ -1,7 +1,6 @@
 """A crawl as one SQLite file: records, their links, what the crawl says of itself, and a full-text index.
 
-    records   one row for each admitted URL, the report's fields but links, then the text where the crawl keeps it;
-              `id` follows the order of URLs
+    records   one row for each admitted URL, the report's fields but links, and `text`; `id` follows the order of URLs
     links     one row for each link of each page: `source` is the id of a record, `target` a URL, admitted or not
     meta      counts, the settings' hash, the SHA-256 of the JSON report, and whether the crawl depended on order
     pages     a view: the records of kind page
@@ -20,14 +19,13 @@ import msgspec
 from crawlkit.surfaces.exports.columns import Column, ColumnType, as_json, columns_of
 from crawlkit.surfaces.exports.edges import edges_of
 from crawlkit.surfaces.exports.job import ExportJob
-from crawlkit.surfaces.lines import as_line
+from crawlkit.surfaces.exports.rows import FullLine, GroupSize, groups_of
 from crawlkit.surfaces.search.full_text import UNSAFE_AND_FAST, WEIGHTS, full_text_index
-from crawlkit.surfaces.selection import TEXT
 from crawlkit.surfaces.sqlite_errors import sqlite_errors
 
 LINKS = "links"
 
-_ROWS_AT_ONCE = 500
+_AT_ONCE = GroupSize(rows=500, links=20_000, characters=4_000_000)
 _TYPES = {ColumnType.INTEGER: "INTEGER", ColumnType.TRUTH: "INTEGER", ColumnType.REAL: "REAL"}
 _INDEXED = ("kind", "status", "title", "digest", "redirect_to", "canonical")
 
@@ -50,14 +48,13 @@ _LINKS_INDEXES = """
 
 def write_sqlite(job: ExportJob) -> int:
     """Write the database and return how many records it has."""
-    columns = tuple(column for column in columns_of() if column.name != LINKS)
-    kept = (Column(TEXT, ColumnType.TEXT),) if job.crawl.config().text else ()
-    words = [column.name for column in (*columns, *kept) if column.name in WEIGHTS]
+    columns = tuple(column for column in columns_of(FullLine) if column.name != LINKS)
+    words = [column.name for column in columns if column.name in WEIGHTS]
     with sqlite_errors(f"cannot write {job.path}"), closing(sqlite3.connect(job.out.name, isolation_level=None)) as database:
-        database.executescript(UNSAFE_AND_FAST + records_table((*columns, *kept)) + _LINKS_TABLE)
+        database.executescript(UNSAFE_AND_FAST + records_table(columns) + _LINKS_TABLE)
         database.execute("BEGIN")
-        count = _fill(database, job, columns, kept)
-        database.executemany("INSERT INTO meta VALUES (?, ?)", _meta(job))
+        count = _fill(database, job, columns)
+        database.executemany("INSERT INTO meta VALUES (?, ?)", job.facts().items())
         database.execute("COMMIT")
         database.executescript(_indexes(columns) + _LINKS_INDEXES + full_text_index(words))
     return count
@@ -77,27 +74,17 @@ def values_of(line: msgspec.Struct, columns: Sequence[Column]) -> Iterator[objec
         yield as_json(value) if nested else value
 
 
-def _fill(database: sqlite3.Connection, job: ExportJob, columns: Sequence[Column], kept: Sequence[Column]) -> int:
-    marks = ", ".join("?" * (1 + len(columns) + len(kept)))
-    rows: list[tuple[object, ...]] = []
-    links: list[tuple[object, ...]] = []
-
-    def write() -> None:
+def _fill(database: sqlite3.Connection, job: ExportJob, columns: Sequence[Column]) -> int:
+    marks = ", ".join("?" * (len(columns) + 1))
+    number = 0
+    for group in groups_of(job, _AT_ONCE):
+        numbered = list(enumerate(group, number + 1))
+        rows = [(number, *values_of(row.line, columns)) for number, row in numbered]
+        edges = ((number, at, edge) for number, row in numbered for at, edge in enumerate(edges_of(row.record, row.content)))
+        links = ((number, at, edge.target, edge.text, edge.rel) for number, at, edge in edges)
         database.executemany(f"INSERT INTO records VALUES ({marks})", rows)
         database.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?)", links)
-        rows.clear()
-        links.clear()
-
-    number = 0
-    for number, record in enumerate(job.records(), 1):
-        content = job.crawl.pages.content(record.url)
-        texts = (None if content is None else getattr(content, column.name) for column in kept)
-        rows.append((number, *values_of(as_line(record), columns), *texts))
-        edges = edges_of(record, content)
-        links += ((number, at, edge.target, edge.text, edge.rel) for at, edge in enumerate(edges))
-        if len(rows) == _ROWS_AT_ONCE:
-            write()
-    write()
+        number += len(group)
     return number
 
 
@@ -105,13 +92,3 @@ def _indexes(columns: Sequence[Column]) -> str:
     names = {column.name for column in columns}
     made = (f"CREATE INDEX records_{name} ON records ({name});\n" for name in _INDEXED if name in names)
     return "CREATE UNIQUE INDEX records_url ON records (url);\n" + "".join(made)
-
-
-def _meta(job: ExportJob) -> Iterator[tuple[str, str]]:
-    counts = job.tally.counts()
-    for kind, count in counts.by_kind().items():
-        yield kind, str(count)
-    yield "report_sha256", counts.sha256
-    yield "settings_hash", job.meta.settings_hash
-    yield "deterministic", as_json(job.meta.deterministic)
-    yield "reasons", as_json(job.meta.reasons)

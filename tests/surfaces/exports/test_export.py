@@ -80,7 +80,7 @@ def test_edges_are_the_links_of_the_report_as_json_lines_or_csv(cli: Cli, make: 
     assert [(edge["source"], edge["target"]) for edge in edges] == [
         (line["url"], link) for line in lines for link in line["links"]
     ]
-    assert [(edge["text"], edge["rel"]) for edge in edges] == [(None, None), (None, "nofollow")]
+    assert [(edge["text"], edge["rel"]) for edge in edges] == [("first", None), (None, "sponsored nofollow")]
     cli("export", directory, "--to", "edges", "-o", "edges.CSV")
     with (tmp_path / "edges.CSV").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -3,18 +3,17 @@
 import json
 from pathlib import Path
 
-import pytest
 from pyarrow import parquet
 
-from crawlkit.surfaces.exports import parquet as exported
 from tests.surfaces.conftest import Cli
-from tests.surfaces.made_crawls import Make, page
+from tests.surfaces.made_crawls import Make
 
 
 def test_rows_are_the_lines_of_the_report(cli: Cli, make: Make, tmp_path: Path) -> None:
     make()
     assert cli("export", "x.crawl", "--to", "parquet", "-o", "out.parquet").status == 0
     rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [row.pop("text") for row in rows] == ["The main text", *[None] * (len(rows) - 1)]
     expected = [json.loads(line) for line in cli("report", "x.crawl", "--format", "jsonl").out.splitlines()]
     nested = {
         name: [json.loads(row[name]) if row[name] else None for row in rows] for name in ("fields", "alternates", "headings")
@@ -41,15 +40,3 @@ def test_the_file_s_metadata_names_the_report(cli: Cli, make: Make, tmp_path: Pa
     beside = json.loads((tmp_path / "out.parquet.meta.json").read_text())
     assert meta[b"crawlkit.report_sha256"].decode() == beside["report_sha256"]
     assert meta[b"crawlkit.pages"] == b"4"
-
-
-def test_row_groups_are_cut_by_rows_and_by_links(cli: Cli, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exported, "_GROUP_ROWS", 3)
-    monkeypatch.setattr(exported, "_GROUP_LINKS", 10)
-    links = [1, 1, 1, 12, 5, 6, 0]
-    records = [
-        page(f"http://a.test/{n}", links=tuple(f"http://b.test/{k}" for k in range(n_links))) for n, n_links in enumerate(links)
-    ]
-    cli("export", make(records), "--to", "parquet", "-o", "out.parquet")
-    meta = parquet.read_metadata(tmp_path / "out.parquet")
-    assert [meta.row_group(n).num_rows for n in range(meta.num_row_groups)] == [3, 1, 2, 1]

@@ -27,7 +27,7 @@ def ask(database: sqlite3.Connection, question: str) -> list[tuple[Any, ...]]:
 
 def test_records_and_links_are_the_report(cli: Cli, database: sqlite3.Connection) -> None:
     def as_line(row: sqlite3.Row) -> dict[str, Any]:
-        line = {name: row[name] for name in row.keys() if name != "id"}  # noqa: SIM118  (a Row iterates over values)
+        line = {name: row[name] for name in row.keys() if name not in ("id", "text")}  # noqa: SIM118  (a Row iterates over values)
         for name in ("fields", "directives", "headings", "alternates", "sources"):
             line[name] = None if line[name] is None else json.loads(line[name])
         line["truncated"] = None if line["truncated"] is None else bool(line["truncated"])
@@ -40,8 +40,8 @@ def test_records_and_links_are_the_report(cli: Cli, database: sqlite3.Connection
 
 
 def test_a_link_says_where_it_stands_on_its_page(database: sqlite3.Connection) -> None:
-    found = ask(database, "SELECT source, position, target, rel FROM links ORDER BY source, position")
-    assert found == [(1, 0, "http://a.test/b", None), (1, 1, "http://o.test/?a,b", "nofollow")]
+    found = ask(database, "SELECT source, position, target, text, rel FROM links ORDER BY source, position")
+    assert found == [(1, 0, "http://a.test/b", "first", None), (1, 1, "http://o.test/?a,b", None, "sponsored nofollow")]
 
 
 def test_the_file_is_sound_and_its_references_hold(database: sqlite3.Connection) -> None:
@@ -65,12 +65,18 @@ def test_what_is_often_asked_for_has_an_index(database: sqlite3.Connection) -> N
 def test_pages_and_the_pages_that_link_somewhere_are_asked_for_in_a_line(database: sqlite3.Connection) -> None:
     assert ask(database, "SELECT count(*) FROM pages") == [(4,)]
     linking = "SELECT r.url, l.rel FROM links l JOIN records r ON r.id = l.source WHERE l.target = 'http://o.test/?a,b'"
-    assert ask(database, linking) == [("http://a.test/", "nofollow")]
+    assert ask(database, linking) == [("http://a.test/", "sponsored nofollow")]
 
 
 def test_words_are_found_without_regard_to_case_and_accents(database: sqlite3.Connection) -> None:
     found = "SELECT r.url FROM records_fts f JOIN records r ON r.id = f.rowid WHERE records_fts MATCH 'unicode'"
     assert ask(database, found) == [("http://a.test/b",)]
+
+
+def test_the_main_text_is_there_and_its_words_are_found(database: sqlite3.Connection) -> None:
+    found = "SELECT r.url, r.text FROM records_fts f JOIN records r ON r.id = f.rowid WHERE records_fts MATCH 'main'"
+    assert ask(database, found) == [("http://a.test/", "The main text")]
+    assert ask(database, "SELECT count(text) FROM records") == [(1,)]
 
 
 def test_datasette_finds_the_full_text_index_of_records(database: sqlite3.Connection) -> None:

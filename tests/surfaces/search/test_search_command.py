@@ -46,6 +46,11 @@ def test_json_is_an_object_a_line(cli: Cli, crawl: Path) -> None:
     assert found[0]["matches"] == [[10, 15]]
 
 
+def test_the_main_text_is_searched_where_the_crawl_keeps_it(cli: Cli, make: Make) -> None:
+    make()
+    assert cli("search", "x.crawl", "main text").out.splitlines() == ["=1+1", f"  {A}/", "  The *main text*"]
+
+
 def test_nothing_found_is_said_and_status_0(cli: Cli, crawl: Path) -> None:
     cli("search", "x.crawl", "foxes")
     result = cli("search", "x.crawl", "cats")
