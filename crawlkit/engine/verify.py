@@ -1,10 +1,12 @@
 """`verify`: the state's own check, and what only the engine can add to it: that links and distances agree."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
 
 from crawlkit.config import Config
+from crawlkit.engine.verify_archive import ArchiveCheck
 from crawlkit.errors import StateDamaged
 from crawlkit.model import Record, Source
 from crawlkit.policy.edges import Edge, admitting_edges
@@ -29,6 +31,7 @@ class Thoroughness(Enum):
 
     QUICK = "quick"  # single values and keys: about half a second a million rows
     FULL = "full"  # every row, record and link
+    DEEP = "deep"  # every byte of the archive too
 
 
 def verify(directory: Path, thoroughness: Thoroughness) -> Report:
@@ -38,15 +41,28 @@ def verify(directory: Path, thoroughness: Thoroughness) -> Report:
         verification = Verification(opened.store, opened.summary, host_of)
         verification.check_values()
         verification.check_keys()
-        if thoroughness is Thoroughness.FULL:
+        archive = ArchiveCheck(directory, opened.manifest.crawl_id, opened.store, verification.findings)
+        archive.check_files()
+        if thoroughness is not Thoroughness.QUICK:
             bloom = _filter(directory, opened, resources)
             links = _links(opened.store, verification)
-            verification.check_rows(bloom, _look_at_nothing if links is None else links.look)
+            verification.check_rows(bloom, _looking(links, archive))
+            verification.reading(archive.check_rows, Rule.READABLE)
+        if thoroughness is Thoroughness.DEEP and not verification.findings.has(Rule.DECODES):
+            verification.reading(archive.check_bytes, Rule.READABLE)
         return verification.findings.report()
 
 
-def _look_at_nothing(key: bytes, record: Record) -> None:
-    pass
+def _looking(links: "LinkCheck | None", archive: ArchiveCheck) -> Callable[[bytes, Record], None]:
+    """Return what is to be done with each record and its key."""
+
+    def look(key: bytes, record: Record) -> None:
+        if links is not None:
+            links.look(key, record)
+            if links.archives:
+                archive.look(record)
+
+    return look
 
 
 def _filter(directory: Path, opened: Opened, resources: ExitStack) -> MappedBloom | None:
@@ -78,6 +94,7 @@ class LinkCheck:
         self._verification = verification
         self._findings = verification.findings
         self._max_depth = config.max_depth
+        self.archives = config.warc
         self._traps = Traps.of(config)
         self._scope = scope
         self._rescan = read_rescan(store)

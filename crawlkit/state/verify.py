@@ -58,30 +58,30 @@ class Verification:
 
     def check_values(self) -> None:
         """Check settings, counters, ledger and what `CHECKPOINT` says of them."""
-        self._reading(lambda: read_config(self._store), Rule.SETTINGS)
-        self._reading(lambda: read_rescan(self._store), Rule.DECODES)
-        self._reading(self._check_counters, Rule.COUNTERS)
-        self._reading(self._check_ledger, Rule.LEDGER)
+        self.reading(lambda: read_config(self._store), Rule.SETTINGS)
+        self.reading(lambda: read_rescan(self._store), Rule.DECODES)
+        self.reading(self._check_counters, Rule.COUNTERS)
+        self.reading(self._check_ledger, Rule.LEDGER)
 
     def check_keys(self) -> None:
         """Check the shape of every key, and the numbers of rows as far as keys tell."""
-        self._reading(self._check_keys, Rule.READABLE)
+        self.reading(self._check_keys, Rule.READABLE)
 
     def check_rows(self, bloom: MappedBloom | None, look: Callable[[bytes, Record], object]) -> None:
         """Check every row; `look` is shown each record with its key. `bloom` is the filter in use, if there is one."""
-        self._reading(lambda: self._check_rows(bloom, look), Rule.READABLE)
+        self.reading(lambda: self._check_rows(bloom, look), Rule.READABLE)
 
     def _check_rows(self, bloom: MappedBloom | None, look: Callable[[bytes, Record], object]) -> None:
         tallies = slices(self._store, self._hosts_a_slice)
         tally = next(tallies)
-        self._reading(lambda: self._check_seen(bloom), Rule.READABLE)
-        self._reading(lambda: self._check_waiting(keys.QUEUE, tally), Rule.READABLE)
-        self._reading(lambda: self._check_waiting(keys.TIMED, tally), Rule.READABLE)
-        self._reading(self._check_seeds, Rule.SEEDS)
-        self._reading(lambda: self._check_records(tally, look), Rule.READABLE)
-        self._reading(self._check_relax, Rule.READABLE)
-        self._reading(self._check_origins, Rule.READABLE)
-        self._reading(lambda: self._check_sitemaps(tally), Rule.READABLE)
+        self.reading(lambda: self._check_seen(bloom), Rule.READABLE)
+        self.reading(lambda: self._check_waiting(keys.QUEUE, tally), Rule.READABLE)
+        self.reading(lambda: self._check_waiting(keys.TIMED, tally), Rule.READABLE)
+        self.reading(self._check_seeds, Rule.SEEDS)
+        self.reading(lambda: self._check_records(tally, look), Rule.READABLE)
+        self.reading(self._check_relax, Rule.READABLE)
+        self.reading(self._check_origins, Rule.READABLE)
+        self.reading(lambda: self._check_sitemaps(tally), Rule.READABLE)
         if self.findings.has(Rule.READABLE) or self.findings.has(Rule.DECODES):
             return  # what could not be read cannot be counted
         self._check_hosts(tally)
@@ -90,7 +90,8 @@ class Verification:
             self._check_hosts(further)
         self._compare_counts()
 
-    def _reading(self, check: Callable[[], object], rule: Rule) -> None:
+    def reading(self, check: Callable[[], object], rule: Rule) -> None:
+        """Do a part of the check; what cannot be read is noted under `rule`, not raised."""
         try:
             check()
         except StateDamaged as error:

@@ -30,6 +30,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--quick", "how", flag_value="quick", help="Look at single values and keys only.")
 @click.option("--full", "how", flag_value="full", default=True, help="Look at every row, record and link (default).")
+@click.option("--deep", "how", flag_value="deep", help="Look at every byte of the archive too.")
 @click.option("--repair", "mend", is_flag=True, help="If DIR is damaged, make DIR.repaired of what can be saved.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def verify_command(directory: Path, how: str, mend: bool, as_json: bool) -> int:
