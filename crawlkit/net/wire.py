@@ -143,9 +143,11 @@ class Connection(asyncio.Protocol):
         return body
 
     def abort(self) -> None:
-        """Close at once, whatever is under way."""
+        """Close at once, whatever is under way; one that is not open yet is closed when it is."""
         if self._transport is not None:
             self._transport.abort()
+        elif self._phase is _Phase.NEW:
+            self._error = self._error or httpx.ReadError("given up before it was open")
 
     def hand_over(self) -> asyncio.Transport:
         """Return the transport for another protocol to go on with, which whoever calls this sets: this one has ended."""

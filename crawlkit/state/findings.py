@@ -37,7 +37,6 @@ class Rule(StrEnum):
     FINISHED = "finished.empty"  # a crawl that says it is finished has nothing left to do
     EDGES_SEEN = "edges.seen"  # every URL that a record admits, in scope and within the depth, was seen
     EDGES_DISTANCES = "edges.distances"  # at no greater distance than this way to it, and as linked to
-    EDGES_DISTANCES = "edges.distances"  # at no greater distance than this way to it
     ARCHIVE_FILES = "archive.files"  # every file of the archive is there, and no shorter than acknowledged
     ARCHIVE_EXTENTS = "archive.extents"  # what is known of a file covers it, and is found by URL and by body
     ARCHIVE_RECORDS = "archive.records"  # every record with an answer has that answer in the archive, and one only

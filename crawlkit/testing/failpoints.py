@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from crawlkit import durable
+from crawlkit.archive import files as archive_files
+from crawlkit.archive.writer import Archive
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.net.fetch import Fetcher
 from crawlkit.state import bloom, directory, store
@@ -30,7 +32,7 @@ from crawlkit.state.crawl import CrawlState
 from crawlkit.state.directory import DirectoryLock
 from crawlkit.state.layout import CHECKPOINT, CONFIG, CRAWL
 from crawlkit.state.logs import Logs
-from crawlkit.state.store import Store
+from crawlkit.state.store import Batch, Store
 
 VARIABLE = "CRAWLKIT_FAILPOINT"
 WROTE_ON = 99
@@ -93,6 +95,13 @@ POINTS: Mapping[str, Failpoint] = {
     "bloom.full": Failpoint(MappedBloom, "_grow", Moment.BEFORE),
     "bloom.grown": Failpoint(MappedBloom, "_grow", Moment.AFTER),
     "batch.frozen": Failpoint(CrawlState, "freeze", Moment.AFTER),
+    "archive.cut": Failpoint(archive_files, "cut_back", Moment.AFTER, 1),
+    "archive.begun": Failpoint(Archive, "append", Moment.BEFORE),
+    "archive.file_made": Failpoint(archive_files, "create_file", Moment.AFTER),
+    "archive.half_written": Failpoint(Archive, "_add", Moment.AFTER),
+    "archive.written": Failpoint(archive_files, "sync_file", Moment.BEFORE),
+    "archive.synced": Failpoint(archive_files, "sync_file", Moment.AFTER),
+    "archive.extents_known": Failpoint(Batch, "add", Moment.AFTER),
     "batch.begun": Failpoint(Store, "write_changes", Moment.BEFORE),
     "batch.synced": Failpoint(Store, "write_changes", Moment.AFTER),
     "logs.synced": Failpoint(Logs, "sync", Moment.AFTER),
@@ -110,6 +119,9 @@ _STEPS: Sequence[tuple[object, str]] = (
     (durable, "_sync"),
     (durable, "_rename"),
     (durable, "_sync_names"),
+    (archive_files, "create_file"),
+    (archive_files, "write_bytes"),
+    (archive_files, "sync_file"),
 )
 """What an armed fault strikes: every step that writes, syncs or names something."""
 

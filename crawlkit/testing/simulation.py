@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from crawlkit.config import Config, changed_config
+from crawlkit.engine.archiving import open_archive
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.verify import Thoroughness, verify
@@ -30,7 +31,9 @@ from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of
 from crawlkit.state.crawl import Checkpoint, CrawlState
 from crawlkit.state.findings import Rule
-from crawlkit.state.layout import BLOOM, CHECKPOINT
+from crawlkit.state.layout import ARCHIVE, BLOOM, CHECKPOINT
+from crawlkit.testing.aftermath import spoil_filter, tear_archive
+from crawlkit.testing.archived import archive_settings, exchange_of
 from crawlkit.testing.clock import ManualClock
 from crawlkit.testing.draws import depth_limits
 from crawlkit.testing.draws import manners as drawn_manners
@@ -39,7 +42,6 @@ from crawlkit.testing.world import RETRIES, make_world
 
 MOST_STEPS = 40_000
 MOST_KILLS = 5
-_BLOOM_HEADER_BYTES = 64 * 1024
 
 
 def dump(records: Iterable[Record]) -> bytes:
@@ -63,6 +65,7 @@ class _Run:
         self._config = simulation.config
         self._state = state
         self._coordinator = coordinator
+        self._fate = simulation.fate
         self._quiet_until_s = quiet_until_s
         self._flights: list[Flight] = []
         self._writing: Checkpoint | None = None
@@ -117,8 +120,9 @@ class _Run:
 
     def _settle(self, flight: Flight) -> None:
         self._flights.remove(flight)
+        exchange = exchange_of(flight.job, flight.answer) if self._config.warc else None
         started_s, ended_s = flight.started_s + self._skew_s, flight.landed_s + self._skew_s
-        fetched = Fetched(flight.job, started_s, ended_s, flight.answer, sitemap=flight.sitemap)
+        fetched = Fetched(flight.job, started_s, ended_s, flight.answer, exchange, sitemap=flight.sitemap)
         self._coordinator.settle(fetched, self._now())
         self._watch.settled(flight, self._clock.now())
         self._idle_until_s = -1.0
@@ -173,18 +177,9 @@ class _Run:
             path.write_bytes(before)
         filter_ = self._rng.choice(("kept", "kept", "missing", "empty"))
         self._state.close()
+        tear_archive(self._state.directory / ARCHIVE, self._fate)
         self._watch.killed(self._flights, self._clock.now(), lost_filter=filter_ == "empty")
-        _spoil(self._state.directory / BLOOM, filter_)
-
-
-def _spoil(path: Path, how: str) -> None:
-    """Lose the filter's file, or all its bits while it still says that it is complete."""
-    if how == "missing":
-        path.unlink()
-    if how == "empty":
-        with path.open("r+b") as file:
-            file.seek(_BLOOM_HEADER_BYTES)
-            file.write(bytes(path.stat().st_size - _BLOOM_HEADER_BYTES))
+        spoil_filter(self._state.directory / BLOOM, filter_)
 
 
 class Simulation:
@@ -193,6 +188,7 @@ class Simulation:
     def __init__(self, seed: int, directory: Path, *, calm: bool = False) -> None:
         self.world = make_world(seed)
         self.rng = random.Random(f"life {seed}")
+        self.fate = random.Random(f"archive {seed}")
         self.clock = ManualClock()
         self.skew_s = 0.0
         self._directory = directory
@@ -210,6 +206,7 @@ class Simulation:
             max_pages=max_pages,
             sitemaps=bool(self.world.sitemaps.listed),
             **manners,
+            **archive_settings(self.fate),
         )
 
     def run(self) -> bytes:
@@ -223,6 +220,7 @@ class Simulation:
 
     def _begin(self) -> None:
         with CrawlState.create(self._directory, self.config) as state:
+            open_archive(state, self.config)
             coordinator = Coordinator(state, self.config, Scope.of(self.world.seeds, self.config), self._now())
             for number, url in enumerate(self.world.seeds):
                 state.add_seed(number, url)
@@ -244,6 +242,7 @@ class Simulation:
             self.config = changed_config(stored, changes)
             scope, most_hosts = Scope.of(list(state.seeds()), self.config), self.rng.choice((1, 2, 8_192))
             coordinator = Coordinator(state, self.config, scope, self._now(), most_hosts=most_hosts)
+            open_archive(state, self.config)
             if changes:
                 state.change_settings(self.config, changes)
             coordinator.freeze(self._now()).write()
@@ -274,7 +273,7 @@ class Simulation:
 
     def _check_state(self) -> None:
         """Check every invariant of the state on disk; a filter that we took bits from may lack them."""
-        report = verify(self._directory, Thoroughness.FULL)
+        report = verify(self._directory, Thoroughness.DEEP)
         broken = {rule: found for rule, found in report.broken.items() if rule is not Rule.FILTER}
         require(not broken, f"the state on disk breaks {broken}")
 

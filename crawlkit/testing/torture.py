@@ -3,9 +3,10 @@
     scripts/crash --minutes 2 --seed 1
 
 Each round makes a web graph, crawls it once undisturbed and once with kills (while the crawl is made, within 50 ms of the
-start, during resumes), and sees what the contract promises: the same report, no URL fetched again whose record was durable, no
-request sooner than its host's gap by the server's own log, a sound state, no litter, nothing left to ask. One JSON line a
-round, one for all; the first violation ends it with status 1 and tells how to replay it.
+start, during resumes), half of them with an archive, and sees what the contract promises: the same report, no URL fetched
+again whose record was durable, no request sooner than its host's gap by the server's own log, a sound state, a clean archive,
+no litter, nothing left to ask. One JSON line a round, one for all; the first violation ends it with status 1 and tells how
+to replay it.
 """
 
 import argparse
@@ -54,6 +55,7 @@ class Plan:
     answer_delay_s: float
     host_concurrency: int
     checkpoint_ms: int
+    archives: bool
 
     @classmethod
     def of(cls, seed: int) -> "Plan":
@@ -74,6 +76,7 @@ class Plan:
             answer_delay_s=rng.choice((0.0, 0.001, 0.01)),
             host_concurrency=1 if manners else rng.choice((1, 4, 32)),
             checkpoint_ms=rng.choice((50, 1000) if manners else (5, 50, 250)),
+            archives=rng.random() < 0.5,
         )
 
     def options(self, port: int) -> list[str]:
@@ -82,6 +85,7 @@ class Plan:
             *self.graph.seeds, "--resolve", f"*.test=127.0.0.1:{port}", "--delay", f"{self.delay_s}s", "--quiet",
             "--workers", f"{self.workers}", "--host-concurrency", f"{self.host_concurrency}",
             "--checkpoint-interval", f"{self.checkpoint_ms}ms",
+            *(["--warc", "--warc-size", "50KiB"] if self.archives else []),
         ]  # fmt: skip
 
 
@@ -196,8 +200,9 @@ class Round:
         _require(self._report(directory) == report, "the report differs from that of the undisturbed crawl")
         litter = [str(path) for path in directory.rglob("*.tmp")]
         _require(not litter, f"left behind: {litter}")
-        verified = self._nursery.run("verify", str(directory))
+        verified = self._nursery.run("verify", "--deep", str(directory))
         _require(verified.status == 0, f"verify found: {verified.output}")
+        _see_archive(directory)
         before = len(self._server.log)
         ended = self._nursery.run("resume", str(directory), "-q")
         _require(ended == expected, f"a resume of the finished crawl ended with {ended}, the crawl with {expected}")
@@ -208,6 +213,16 @@ class Round:
         ended = self._nursery.run("report", str(directory), "--format", "jsonl", "-o", str(output))
         _require(ended == Ended(0), f"report ended with {ended}")
         return output.read_bytes()
+
+
+def _see_archive(directory: Path) -> None:
+    """See that another program, where it is installed, finds nothing wrong with the archive."""
+    files = sorted(directory.glob("warc/*"))
+    if not files or importlib.util.find_spec("warcio") is None:
+        return
+    command = [sys.executable, "-m", "warcio.cli", "check", *map(str, files)]
+    checked = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    _require(checked.returncode == 0, f"warcio check found: {checked.stdout}")
 
 
 def _require(kept: bool, otherwise: str) -> None:
@@ -250,7 +265,8 @@ def torture(seed: int, minutes: float, figures: Figures) -> None:
             shutil.rmtree(place)
             _say({
                 "seed": seed, "urls": len(plan.graph.nodes), "hosts": len(plan.graph.bases), "workers": plan.workers,
-                "delay_s": plan.delay_s, "kills": figures.kills - before[0], "refetches": figures.refetches - before[1],
+                "delay_s": plan.delay_s, "archives": plan.archives,
+                "kills": figures.kills - before[0], "refetches": figures.refetches - before[1],
                 "seconds": round(time.monotonic() - before[2], 2),
             })  # fmt: skip
             seed += 1

@@ -16,9 +16,11 @@ from crawlkit.state.reading import open_crawl_for_reading
 from crawlkit.testing.forks import Ended, Faults, Nursery
 from crawlkit.testing.graph import Features, Graph, make_graph
 from crawlkit.testing.server import SiteServer
+from tests.archive.readers import agreed
 
 FEATURES = Features(redirects=4, chain=2, canonicals=3, missing=2, outside=2, nofollow=2)
 OPTIONS = ("--delay", "0", "--host-concurrency", "4", "--checkpoint-interval", "5ms", "--retries", "0", "--quiet")
+ARCHIVE = ("--warc", "--warc-size", "10KiB")
 # The filter grows at the 9th and at the 41st URL, not at the 262,145th.
 SMALL_BLOOM = {"crawlkit.state.bloom.FIRST_CAPACITY": 8}
 
@@ -50,6 +52,7 @@ class Crawls:
     server: SiteServer
     place: Path
     undisturbed: bytes = b""
+    options: tuple[str, ...] = ()
 
     def directory(self, name: str) -> Path:
         directory = self.place / f"{name}.crawl"
@@ -59,7 +62,7 @@ class Crawls:
     def run(self, directory: Path, *options: str, faults: Faults | None = None, kill_after_s: float | None = None) -> Ended:
         seeds = [f"{self.server.url}/", f"{self.server.url}/p1"]
         return self.nursery.run(
-            "run", *seeds, "-d", str(directory), *OPTIONS, *options, faults=faults, kill_after_s=kill_after_s
+            "run", *seeds, "-d", str(directory), *OPTIONS, *self.options, *options, faults=faults, kill_after_s=kill_after_s
         )
 
     def resume(self, directory: Path, *options: str, faults: Faults | None = None, kill_after_s: float | None = None) -> Ended:
@@ -82,6 +85,18 @@ class Crawls:
         assert not again, f"fetched again though their records were durable: {sorted(again)}"
         assert self.report(directory) == self.undisturbed
         assert not list(directory.rglob("*.tmp"))
+        if self.options == ARCHIVE:
+            self.see_archive(directory)
+
+    def see_archive(self, directory: Path) -> None:
+        """See that every record has its answer in the archive and that nothing else is there, by three readers."""
+        verified = self.nursery.run("verify", "--deep", str(directory))
+        assert verified.status == ExitStatus.DONE, verified
+        seen = [each for path in (directory / "warc").iterdir() for each in agreed(path)]
+        answers = Counter(each.uri for each in seen if each.kind in ("response", "revisit"))
+        del answers[f"{self.server.url}/robots.txt"]
+        assert set(answers.values()) == {1}
+        assert len(answers) == self.undisturbed.count(b"\n")
 
     def crawl_undisturbed(self, *options: str, faults: Faults | None = None) -> None:
         """Crawl the site once, and keep its report to compare with."""

@@ -15,7 +15,7 @@ from crawlkit.state.checkpoint import read_summary
 from crawlkit.testing.failpoints import POINTS, VARIABLE, Action, Order
 from crawlkit.testing.forks import Ended, Faults, Nursery
 from crawlkit.testing.server import SiteServer
-from tests.crash.crawls import OPTIONS, SMALL_BLOOM, Crawls, assert_ended_as_storage_failed, scratch, small_graph
+from tests.crash.crawls import ARCHIVE, OPTIONS, SMALL_BLOOM, Crawls, assert_ended_as_storage_failed, scratch, small_graph
 
 HITS = 3
 
@@ -23,7 +23,7 @@ HITS = 3
 @pytest.fixture(scope="module")
 def crawls() -> Iterator[Crawls]:
     with SiteServer(small_graph().site(delay_s=0.001)) as server, Nursery() as nursery, scratch() as place:
-        crawls = Crawls(nursery, server, place)
+        crawls = Crawls(nursery, server, place, options=ARCHIVE)
         crawls.crawl_undisturbed(faults=Faults(constants=SMALL_BLOOM))
         yield crawls
 

@@ -15,7 +15,7 @@ from crawlkit.state.opening import BATCH, open_database
 from crawlkit.testing.forks import Ended, Faults, Nursery
 from crawlkit.testing.powerloss import FileSystem, Recorder, compile_shim, lose_power
 from crawlkit.testing.server import SiteServer
-from tests.crash.crawls import Crawls, need_compiler, scratch, small_graph
+from tests.crash.crawls import ARCHIVE, Crawls, need_compiler, scratch, small_graph
 
 PAGES = 250
 CUTS = 8
@@ -29,7 +29,7 @@ def crawls() -> Iterator[Crawls]:
     need_compiler()
     graph = small_graph(PAGES)
     with scratch() as place, SiteServer(graph.site()) as server, Nursery(preload=compile_shim(place)) as nursery:
-        crawls = Crawls(nursery, server, place)
+        crawls = Crawls(nursery, server, place, options=ARCHIVE)
         crawls.crawl_undisturbed()
         yield crawls
 

@@ -303,3 +303,18 @@ def test_untouched_tells_a_connection_that_was_closed_before_from_one_that_broke
 
 def test_a_connection_whose_socket_is_gone_is_not_asked_anything() -> None:
     assert has_unread(asyncio.Transport())  # as TLS is, when what is under it is lost
+
+
+async def _given_up_before_it_is_open() -> tuple[list[Connection], Wire]:
+    made: list[Connection] = []
+    connection, wire = Connection(made.append, made.append), Wire()
+    connection.abort()
+    connection.connection_made(wire)
+    return made, wire
+
+
+def test_a_connection_given_up_before_it_is_open_is_closed_when_it_is() -> None:
+    """Or nobody ever closes it: the pool at its end would wait until the server does."""
+    made, wire = asyncio.run(_given_up_before_it_is_open())
+    assert wire.closed
+    assert not made
