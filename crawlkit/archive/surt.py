@@ -55,8 +55,9 @@ def _query(query: str) -> bytes:
     for pattern in _QUERY_SESSION:
         if match := pattern.match(bare):
             bare = match[1] + (match[2] or b"")
-    bare = bare.lower()
-    return b"&".join(sorted(bare.split(b"&"), key=lambda part: part.split(b"=", 1))) if len(bare) > 1 else bare
+    parts = bare.lower().split(b"&")
+    parts.sort(key=lambda part: part.split(b"=", 1))
+    return b"&".join(parts) if len(bare) > 1 else bare.lower()
 
 
 def _escaped(text: str) -> bytes:
