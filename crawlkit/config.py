@@ -18,15 +18,13 @@ import msgspec
 
 from crawlkit.config_extract import check_names
 from crawlkit.config_items import parse_resolve
+from crawlkit.config_units import KIB, parse_duration, parse_size
 from crawlkit.config_values import (
-    KIB,
     Change,
     Setting,
     ValueKind,
     format_value,
     is_email,
-    parse_duration,
-    parse_size,
     read_value,
     shown,
 )

@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import Enum, StrEnum
 from typing import Any, assert_never
 
@@ -24,10 +23,9 @@ from crawlkit.config_items import (
     check_resolve,
     check_secret_place,
 )
+from crawlkit.config_units import format_duration, format_size, parse_duration, parse_size
 from crawlkit.errors import ConfigError
 from crawlkit.model import GroupBy, ScopeMode
-
-KIB = 1024
 
 
 class Change(Enum):
@@ -82,15 +80,6 @@ class Setting:
         return self.default is None
 
 
-_UNITS_S = {
-    "ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "min": Decimal(60), "h": Decimal(3600),
-    "d": Decimal(86400),
-}  # fmt: skip
-_UNITS_BYTES = {
-    "": 1, "b": 1, "k": KIB, "kib": KIB, "kb": 1000, "m": KIB**2, "mib": KIB**2, "mb": 1000**2,
-    "g": KIB**3, "gib": KIB**3, "gb": 1000**3,
-}  # fmt: skip
-
 MOST_COUNT = 2**53 - 1
 """The largest count or size: the largest whole number that every JSON reader keeps exact (RFC 8259 section 6)."""
 MOST_DURATION_S = 100 * 365 * 86400.0
@@ -114,22 +103,6 @@ _CHECKS: Mapping[ValueKind, ItemCheck] = {**_ITEM_CHECKS, **_TEXT_CHECKS}
 _CHOICES: Mapping[ValueKind, type[StrEnum]] = {ValueKind.SCOPE: ScopeMode, ValueKind.GROUPING: GroupBy}
 _SECRETIVE = frozenset({ValueKind.HEADERS, ValueKind.CREDENTIALS, ValueKind.PROXY, ValueKind.SECRET})
 """Kinds whose wrong items may hold a secret all the same: a password where its place was to be named."""
-
-
-def parse_duration(text: str) -> float:
-    """Return seconds for `500ms`, `10s`, `2h`, `1d` or a plain number of seconds; ValueError otherwise."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower(), re.ASCII)
-    if match is None or (match[2] or "s") not in _UNITS_S:
-        raise ValueError("expected a duration like 500ms, 10s, 5m or 2h")
-    return float(Decimal(match[1]) * _UNITS_S[match[2] or "s"])
-
-
-def parse_size(text: str) -> int:
-    """Return bytes for `10MiB`, `512k` or a plain number, parts of a byte cut off; ValueError otherwise."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower(), re.ASCII)
-    if match is None or match[2] not in _UNITS_BYTES:
-        raise ValueError("expected a size like 512KiB, 10MiB or 1GiB")
-    return int(Decimal(match[1]) * _UNITS_BYTES[match[2]])
 
 
 def read_value(setting: Setting, raw: object) -> Any:
@@ -158,9 +131,9 @@ def format_value(kind: ValueKind, value: Any) -> str:
         return "none"
     match kind:
         case ValueKind.DURATION:
-            return _format_duration(value)
+            return format_duration(value)
         case ValueKind.SIZE:
-            return _format_size(value)
+            return format_size(value)
         case ValueKind.SWITCH:
             return "true" if value else "false"
         case (
@@ -329,19 +302,3 @@ _READERS: Mapping[ValueKind, Callable[[Setting, object], Any]] = {
     **dict.fromkeys(_ITEM_CHECKS, _read_items),
     **dict.fromkeys(_TEXT_CHECKS, _read_checked),
 }
-
-
-def _format_duration(value_s: float) -> str:
-    for unit in ("d", "h", "m", "s", "ms"):
-        count = round(Decimal(repr(value_s)) / _UNITS_S[unit])
-        if count and parse_duration(f"{count}{unit}") == value_s:
-            return f"{count}{unit}"
-    return f"{Decimal(repr(value_s)):f}s" if value_s else "0s"
-
-
-def _format_size(value_bytes: float) -> str:
-    count = int(value_bytes)
-    for unit, factor in (("GiB", KIB**3), ("MiB", KIB**2), ("KiB", KIB)):
-        if count and count % factor == 0:
-            return f"{count // factor}{unit}"
-    return f"{count}B"
