@@ -14,7 +14,8 @@ from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, default
 from crawlkit.engine.signals import stopping_on_signals
 from crawlkit.errors import CrawlCancelled, PageFailed, PageTimedOut
 from crawlkit.model import Kind, Reason, Record
-from crawlkit.state.reading import open_crawl_for_reading
+from crawlkit.surfaces.control.client import open_crawl
+from crawlkit.surfaces.control.server import serving
 
 OnPage = Callable[[Record], object]
 
@@ -84,12 +85,12 @@ async def resume_async(
 
 
 def report(dir: str | Path) -> Iterator[Record]:
-    """Yield the records of a crawl that is not running, sorted by the bytes of their URL; memory does not grow.
+    """Yield the records of a crawl, of its last checkpoint if it runs, sorted by the bytes of their URL; memory does not grow.
 
     Raises:
-        StateError: the directory holds no crawl, or is in use (StateLocked).
+        StateError: the directory holds no crawl, or is in use and does not answer (StateLocked).
     """
-    with open_crawl_for_reading(Path(dir)) as crawl:
+    with open_crawl(Path(dir)) as crawl:
         yield from crawl.pages.walk_marked()
 
 
@@ -105,12 +106,12 @@ async def _crawl(
     seeds: Sequence[str], dir: str | Path | None, config: Config | None, on_page: OnPage | None, around: Around
 ) -> CrawlResult:
     directory = default_directory(seeds) if dir is None else Path(dir)
-    hooks = Hooks(on_page=on_page, around=around)
+    hooks = Hooks(on_page=on_page, around=around, beside=serving)
     return _result(await begin(seeds, directory, config or Config(), hooks, Surroundings()))
 
 
 async def _resume(dir: str | Path, changes: Mapping[str, object] | None, on_page: OnPage | None, around: Around) -> CrawlResult:
-    hooks = Hooks(on_page=on_page, around=around)
+    hooks = Hooks(on_page=on_page, around=around, beside=serving)
     return _result(await go_on(Path(dir), changes or {}, hooks, Surroundings()))
 
 

@@ -5,11 +5,11 @@ a bounded piece of what is owed besides, `freeze` gives the next checkpoint. Who
 a test) decides when. Between checkpoints nothing it does is durable; a crash goes back to the last one, whole.
 """
 
-import math
 from collections.abc import Iterable
 from typing import assert_never
 
 from crawlkit.config import Config
+from crawlkit.engine.account import RunAccount
 from crawlkit.engine.admission import Admission
 from crawlkit.engine.archiving import keep
 from crawlkit.engine.budget import Budget
@@ -61,25 +61,25 @@ class Coordinator:
         self._config = config
         self._on_page = on_page
         self._now = now
-        self._schedule = Schedule(state, config, state.begin_run(now).quiet_from_s, most_hosts)
+        self.schedule = Schedule(state, config, state.begin_run(now).quiet_from_s, most_hosts)
         budget = Budget(state.templates, config.template_budget)
         self._admission = Admission(state, scope, config, budget, self._offer)
         self._growth = Growth(state, self._admission, budget)
         self._robots = Robots(state, config)
-        self._gate = Gate(state, config, self._robots, self._schedule)
+        self._gate = Gate(state, config, self._robots, self.schedule)
         self._sitemaps = SitemapReader(state, config, scope, self._admission, self._offer)
         self._jobs = 0
         self._claimed_pages = 0
         self.unwritten = 0
         """Results that settled since the last checkpoint was frozen."""
-        self._began_s = now
-        self._elapsed_before_s = state.counters.elapsed_s
-        self._requests_noted = state.counters.requests
+        self.paused = False
+        """Whether nothing is to be claimed for now (whoever claims looks at it)."""
+        self._account = RunAccount(state, now)
         if state.counters.queued:
             state.frontier.restrain(now)
 
     def _offer(self, host: Host) -> None:
-        self._schedule.offer(host, self._now)
+        self.schedule.offer(host, self._now)
 
     # What is known ---------------------------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ class Coordinator:
     @property
     def owes_work(self) -> bool:
         """Whether `work` has anything to do now that the crawl cannot end without."""
-        if self._schedule.can_scan or self.state.rescanning or self.state.distances.pending:
+        if self.schedule.can_scan or self.state.rescanning or self.state.distances.pending:
             return True
         return self._sitemaps.owes or self._growth.owes(self._busy)
 
@@ -117,11 +117,11 @@ class Coordinator:
         """Whether nothing is in flight, owed, or left to claim under the limits in force."""
         if self._jobs or self.owes_work:
             return False
-        return self.budget_spent() or (self._schedule.complete and self.next_time() is None)
+        return self.budget_spent() or (self.schedule.complete and self.next_time() is None)
 
     def next_time(self) -> float | None:
         """Return when the next claim may succeed, None if nothing is left to claim."""
-        times = [t for t in (self._schedule.next_time(), self.state.frontier.next_due()) if t is not None]
+        times = [t for t in (self.schedule.next_time(), self.state.frontier.next_due()) if t is not None]
         return min(times, default=None)
 
     def budget_spent(self) -> bool:
@@ -132,8 +132,7 @@ class Coordinator:
     @property
     def deadline_s(self) -> float:
         """When the limit on time is reached, infinity without one."""
-        limit = self._config.max_time
-        return math.inf if limit is None else self._began_s + limit - self._elapsed_before_s
+        return self._account.deadline_s(self._config.max_time)
 
     # Claiming --------------------------------------------------------------------------------------------------------
 
@@ -145,7 +144,7 @@ class Coordinator:
 
     def look_again(self) -> None:
         """Look at all hosts in the store: URLs were queued without being met."""
-        self._schedule.look_again()
+        self.schedule.look_again()
 
     def claim(self, now: float) -> Job | None:
         """Return the next fetch, None if no host is due (or, with `next_time` in the past, only for this turn)."""
@@ -154,24 +153,24 @@ class Coordinator:
         if self.budget_spent():
             return None
         for host in self.state.frontier.promote(now, CLAIM_STEPS, self.state.distances.lower):
-            self._schedule.offer(host, self._now)
+            self.schedule.offer(host, self._now)
         for _ in range(CLAIM_STEPS):
-            if len(self._schedule) == 0:
-                self._schedule.scan(now)
-            due = self._schedule.take(now)
+            if len(self.schedule) == 0:
+                self.schedule.scan(now)
+            due = self.schedule.take(now)
             if due is None:
                 return None
             job = self._claim_from(due, now)
             if job is not None:
-                job = self._schedule.addressed(job, host_of(job.url), now)
+                job = self.schedule.addressed(job, host_of(job.url), now)
                 self._start(due, job, now)
                 return job
-            self._schedule.offer(due, now)
+            self.schedule.offer(due, now)
         return None
 
     def _claim_from(self, host: Host, now: float) -> Job | None:
         """Return a job for a due host; None if what comes first there turned out to need none (or not now)."""
-        row = None if self._schedule.budget_spent(host) else self._sitemaps.turn(host) or self._first_row(host)
+        row = None if self.schedule.budget_spent(host) else self._sitemaps.turn(host) or self._first_row(host)
         if row is None:
             return None
         left = self._gate.ask(host, row.url, now)
@@ -214,12 +213,12 @@ class Coordinator:
         self._done(host, row.url, done, None, row)
 
     def _start(self, host: Host, job: Job, now: float) -> None:
-        self.state.counters.requests += self._schedule.note_start(self._gate.asked(host, job), job, now)
+        self.state.counters.requests += self.schedule.note_start(self._gate.asked(host, job), job, now)
         self._jobs += 1
         if isinstance(job, RobotsJob):
             host.robots_pending = True
         self._claimed_pages += isinstance(job, PageJob)
-        self._schedule.offer(host, self._now)
+        self.schedule.offer(host, self._now)
 
     # Settling --------------------------------------------------------------------------------------------------------
 
@@ -231,14 +230,14 @@ class Coordinator:
         host = self.state.hosts.get(job.host)
         self._jobs -= 1
         asked = self._gate.asked(host, job)
-        if self._schedule.note_found(asked, fetched, host_of(job.url), now):
+        if self.schedule.note_found(asked, fetched, host_of(job.url), now):
             self._take_back(host, job)
         else:
-            self._schedule.note_end(asked, fetched, now)
+            self.schedule.note_end(asked, fetched, now)
             self._settle_answer(host, asked, fetched, now)
         for each in asked:
-            self._schedule.offer(each, now)
-            self._schedule.unpark(each.record.name, now)
+            self.schedule.offer(each, now)
+            self.schedule.unpark(each.record.name, now)
 
     def _take_back(self, host: Host, job: Job) -> None:
         """Undo the claim of a job for which nothing was asked."""
@@ -259,12 +258,12 @@ class Coordinator:
             case RobotsJob():
                 keep(self.state, fetched, Role.ROBOTS)
                 host.robots_pending = False
-                self._schedule.hold(asked, now, self._robots.settle(job, fetched, now))
+                self.schedule.hold(asked, now, self._robots.settle(job, fetched, now))
                 if self._config.sitemaps:
                     self._sitemaps.meet_listed(job.origin, self._robots.sitemaps_of(job.origin))
             case SitemapJob():
                 keep(self.state, fetched, Role.SITEMAP)
-                self._schedule.hold(asked, now, self._sitemaps.settle(job, fetched, now))
+                self.schedule.hold(asked, now, self._sitemaps.settle(job, fetched, now))
             case PageJob():
                 self._claimed_pages -= 1
                 self._settle_page(host, job, fetched, now)
@@ -275,7 +274,7 @@ class Coordinator:
         answer = fetched.answer
         assert isinstance(answer, Facts | FetchFailure)
         disposition = dispose(job.url, job.attempts, answer, self._config.retries, now, self._config.max_retry_after)
-        self._schedule.hold([host], now, disposition.hold_s)
+        self.schedule.hold([host], now, disposition.hold_s)
         match disposition.outcome:
             case Again(wait_s):
                 keep(self.state, fetched, Role.ATTEMPT)
@@ -320,20 +319,20 @@ class Coordinator:
             self._growth.follow(record)
         self._sitemaps.work()
         self._growth.work(self._busy)
-        if self._schedule.can_scan:
-            self._schedule.scan(self._now)
+        if self.schedule.can_scan:
+            self.schedule.scan(self._now)
         self.state.rescan(WORK_STEPS)
         self.state.seen.rebuild(KEYS_A_REBUILD)
 
     # Checkpoints and the end -----------------------------------------------------------------------------------------
 
+    def note_time(self, now: float) -> None:
+        """Bring the counters and the ledger up to `now`."""
+        self._account.note(now)
+
     def freeze(self, now: float) -> Checkpoint:
         """Take all that settled since the last checkpoint as the next one."""
-        counters, run = self.state.counters, self.state.runs[-1]
-        counters.elapsed_s = self._elapsed_before_s + (now - self._began_s)
-        run.requests += counters.requests - self._requests_noted
-        run.pages = counters.pages
-        self._requests_noted = counters.requests
+        self.note_time(now)
         self.unwritten = 0
         return self.state.freeze(self._jobs)
 

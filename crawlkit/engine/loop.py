@@ -58,6 +58,22 @@ class Loop:
         self._hook_failure: BaseException | None = None
         self._low_space: StorageError | None = None
         self._bug: BaseException | None = None
+        self._over = False
+        self._promised: list[asyncio.Future[None]] = []  # until the next checkpoint is on disk
+        self._held: list[asyncio.Future[None]] = []  # until the one that is being written is
+
+    def look_again(self) -> asyncio.Future[None] | None:
+        """Take note that the crawl was steered, between two turns: what waited may be due now.
+
+        What is returned is done when a checkpoint that holds all of this turn is on disk, and cancelled if none ever will be.
+        None if the run has ended: then nothing may be changed any more, as no checkpoint would hold it.
+        """
+        if self._over:
+            return None
+        self._nothing_due_until_s = 0.0
+        self._wake.set()
+        self._promised.append(asyncio.get_running_loop().create_future())
+        return self._promised[-1]
 
     def stop(self, how: Ending) -> None:
         """Start no new fetch, let those in flight finish, checkpoint, end."""
@@ -79,12 +95,16 @@ class Loop:
                 raise self._low_space
             return how
         except asyncio.CancelledError:
+            self._over = True
             await self._abandon()
             await self._write_last(Ending.CANCELLED)
             raise
         finally:
+            self._over = True
             await self._abandon()
             self._writer.shutdown()
+            for promise in self._promised + self._held:
+                promise.cancel()
 
     async def _turn_until_end(self) -> Ending:
         while True:
@@ -97,6 +117,7 @@ class Loop:
                 self.stop(Ending.LIMIT_TIME)
             step = next_step(self._situation(now))
             if step is Step.END:
+                self._over = True
                 return self._ending()
             await self._take(step, now)
 
@@ -125,9 +146,12 @@ class Loop:
         interval_over = now - self._last_checkpoint_s >= self._config.checkpoint_interval
         return Situation(
             results_waiting=bool(self._results),
-            checkpoint_due=coordinator.checkpoint_urgent or (interval_over and coordinator.state.changed),
+            checkpoint_due=coordinator.checkpoint_urgent
+            or bool(self._promised)
+            or (interval_over and coordinator.state.changed),
             writing=self._writing is not None,
-            may_dispatch=len(self._tasks) < self._config.workers
+            may_dispatch=not coordinator.paused
+            and len(self._tasks) < self._config.workers
             and now >= self._nothing_due_until_s
             and coordinator.unwritten < MOST_UNWRITTEN
             and coordinator.state.outbox.size < MOST_UNARCHIVED_BYTES,
@@ -205,6 +229,7 @@ class Loop:
         self._writing = self._hand_over(self._coordinator.freeze(now))
 
     def _hand_over(self, checkpoint: Checkpoint) -> asyncio.Future[None]:
+        self._held, self._promised = self._promised, []
         writing = asyncio.get_running_loop().run_in_executor(self._writer, checkpoint.write)
         writing.add_done_callback(lambda _: self._wake.set())
         return writing
@@ -213,14 +238,22 @@ class Loop:
         assert self._writing is not None
         writing, self._writing = self._writing, None
         writing.result()
-        self._coordinator.state.installed()
+        self._installed()
 
     async def _write_last(self, how: Ending) -> None:
         if self._writing is not None:
             await self._writing
             self._end_checkpoint()
         await self._hand_over(self._coordinator.end(how, self._clock.now()))
+        self._installed()
+
+    def _installed(self) -> None:
+        """Note that the checkpoint that was written is on disk, and tell who waits for that."""
         self._coordinator.state.installed()
+        for promise in self._held:
+            if not promise.done():
+                promise.set_result(None)
+        self._held = []
 
     async def _abandon(self) -> None:
         """Leave nothing running behind, however the run ended."""

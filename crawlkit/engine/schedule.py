@@ -174,9 +174,10 @@ class Schedule:
             record.last_start_s, record.last_end_s = contact.last_start_s, contact.last_end_s
             record.hold_until_s = contact.hold_until_s
             self._state.hosts.changed(host)
-        return self._next_start(record, now)
+        return self.next_start_of(record, now)
 
-    def _next_start(self, record: HostRecord, now: float) -> float:
+    def next_start_of(self, record: HostRecord, now: float) -> float:
+        """Return the same by a host's record, of which nothing is changed."""
         if record.health.given_up:
             return now
         gap = self._gap_s(record)
@@ -280,9 +281,10 @@ class Schedule:
 
     def budget_spent(self, host: Host) -> bool:
         """Whether the limit on a host's pages is reached, by records and claims together."""
-        return self._is_spent(host.record.pages + len(host.claims))
+        return self.is_spent(host.record.pages + len(host.claims))
 
-    def _is_spent(self, pages: int) -> bool:
+    def is_spent(self, pages: int) -> bool:
+        """Whether the limit on a host's pages is reached with `pages`."""
         limit = self._config.max_pages_per_host
         return limit is not None and pages >= limit
 
@@ -338,8 +340,8 @@ class Schedule:
         host = hosts.get(record.name) if max(record.last_start_s, record.last_end_s) > now else hosts.loaded(record.name)
         if host is not None:
             self.offer(host, now)
-        elif record.name not in self._names and not self._is_spent(record.pages):
-            self._take_in(record.name, self._next_start(record, now))
+        elif record.name not in self._names and not self.is_spent(record.pages):
+            self._take_in(record.name, self.next_start_of(record, now))
 
 
 def _contact(record: HostRecord) -> politeness.Contact:

@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,16 +55,27 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    """A run that is going on, for who serves it beside: all of it belongs to the event loop's thread, between two turns."""
+
+    coordinator: Coordinator
+    loop: Loop
+    config: Config
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
 class Hooks:
     """What the caller is told of: pages; the coordinator, often, to look at only; what to be warned of, as it starts.
 
-    `around` wraps the run, so as to stop it.
+    `around` wraps the run, so as to stop it; `beside` is open while it goes on, so as to serve it.
     """
 
     on_page: OnPage | None = None
     on_turn: Callable[[Coordinator], object] = lambda _: None
     on_warning: Callable[[str], object] = lambda _: None
     around: Callable[[Loop], AbstractContextManager[object]] = nullcontext
+    beside: Callable[[Running], AbstractAsyncContextManager[object]] = nullcontext
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +173,8 @@ async def _drive(
         worker = Worker(transport, config, surroundings.clock, carried.extra, resolver)
         loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn)
         with hooks.around(loop):
-            how = await loop.run()
+            async with hooks.beside(Running(coordinator, loop, config, surroundings.clock)):
+                how = await loop.run()
         return Outcome(state.directory, how, state.counters, () if state.counters.pages else _barren_seeds(state))
     finally:
         if surroundings.transport is None:

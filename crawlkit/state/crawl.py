@@ -41,7 +41,7 @@ from crawlkit.state.reading import (
 )
 from crawlkit.state.seen import SeenSet
 from crawlkit.state.sitemaps import Sitemaps
-from crawlkit.state.store import Batch, Store
+from crawlkit.state.store import Batch, Snapshot, Store
 from crawlkit.state.templates import Templates
 
 
@@ -223,6 +223,10 @@ class CrawlState:
             self._store.unstage(RESCAN)
         else:
             self._store.stage(RESCAN, msgspec.msgpack.encode(rescan))
+
+    def snapshot(self) -> Snapshot:
+        """Return the crawl as of its last checkpoint, to be read on another thread; close it before the state."""
+        return self._store.snapshot()
 
     # Checkpoints -----------------------------------------------------------------------------------------------------
 

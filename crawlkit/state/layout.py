@@ -7,6 +7,7 @@ LOCK         flock decides who owns the crawl; its text (pid) only informs
 db/          LevelDB
 db.torn/     tails of logs that a power cut tore, cut off where the last checkpoint ended (`state.logs`)
 seen.bloom   the Bloom filter's bits
+control.sock  where a running crawl is asked and steered; removed when the run ends
 search.sqlite  the index of `crawlkit search`: a cache of one batch
 warc/        the archive's files (`archive.files`)
 """
@@ -20,4 +21,5 @@ TORN = "db.torn"
 BLOOM = "seen.bloom"
 SEARCH = "search.sqlite"
 ARCHIVE = "warc"
-OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, TORN, BLOOM, SEARCH, ARCHIVE})
+CONTROL = "control.sock"
+OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, TORN, BLOOM, SEARCH, ARCHIVE, CONTROL})

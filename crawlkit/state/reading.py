@@ -13,6 +13,7 @@ from crawlkit.state.checkpoint import Run
 from crawlkit.state.counters import Counters
 from crawlkit.state.damage import damaged
 from crawlkit.state.directory import Manifest
+from crawlkit.state.hosts import HostRecord, decode_host
 from crawlkit.state.opening import open_database
 from crawlkit.state.pages import Pages
 from crawlkit.state.store import Store
@@ -90,10 +91,14 @@ def walk_seeds(store: Store) -> Iterator[str]:
 
 
 class CrawlReader:
-    """A crawl to be looked at. `pages.walk()` yields its records as reported, sorted by the bytes of their URL."""
+    """A crawl to be looked at. `pages.walk()` yields its records as reported, sorted by the bytes of their URL.
 
-    def __init__(self, directory: Path, manifest: Manifest, store: Store) -> None:
+    `running` says that it goes on in another process, and that this is what its last checkpoint held.
+    """
+
+    def __init__(self, directory: Path, manifest: Manifest, store: Store, *, running: bool = False) -> None:
         self.directory = directory
+        self.running = running
         self.manifest = manifest
         self._store = store
         self.pages = Pages(store)
@@ -107,6 +112,10 @@ class CrawlReader:
     def seeds(self) -> Iterator[str]:
         """Yield the seeds in the order given."""
         return walk_seeds(self._store)
+
+    def hosts(self) -> Iterator[HostRecord]:
+        """Yield what is known of each host."""
+        return (decode_host(value) for _, value in self._store.walk(keys.HOST, keys.after(keys.HOST)))
 
 
 @contextmanager

@@ -207,6 +207,10 @@ class Store:
         listing = self._db.get_property(b"leveldb.sstables") or b""
         return [(self._path / f"{int(number):06}.ldb", int(size)) for number, size in _TABLE.findall(listing)]
 
+    def snapshot(self) -> "Snapshot":
+        """Return what is on disk now, to be read while more is written. It is to be closed before the store is."""
+        return Snapshot(self._path, self._db.snapshot())
+
     def freeze(self) -> Batch:
         """Take what is staged as one batch; look-ups go on seeing it. One batch is in the making at a time."""
         if self._writing is not None:
@@ -230,6 +234,26 @@ class Store:
         except (plyvel.Error, OSError) as error:
             self._failed = f"writing to {self._path} failed: {_text(error)}; free space or mend the disk, then resume"
             raise StorageError(self._failed) from error
+
+
+class Snapshot:
+    """The database as one checkpoint left it. For use by one thread at a time, which need not be the store's."""
+
+    def __init__(self, path: Path, snapshot: Any) -> None:
+        self._path = path
+        self._snapshot = snapshot
+
+    def walk(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the rows in [start, stop), in key order."""
+        try:
+            with self._snapshot.iterator(start=start, stop=stop, verify_checksums=True) as rows:
+                yield from rows
+        except plyvel.Error as error:
+            raise _failure(self._path, error) from error
+
+    def close(self) -> None:
+        """Let go of it: as long as it is held, what is overwritten stays on disk."""
+        self._snapshot.close()
 
 
 def _write_synced(db: Any, changes: Iterable[tuple[bytes, bytes | None]]) -> None:

@@ -44,7 +44,7 @@ PLACES: Mapping[str, Place] = MappingProxyType(
         "status": Place(
             "status_command",
             "status_command",
-            "Say how far the crawl in DIR is (as of its last checkpoint; works while it runs).",
+            "Say how far the crawl in DIR is: at this moment while it runs, else as of its last checkpoint.",
         ),
         "verify": Place("verify", "verify_command", "Check the crawl in DIR, which must not be running."),
         "robots": Place(

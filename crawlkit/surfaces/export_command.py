@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from crawlkit.state.reading import open_crawl_for_reading
+from crawlkit.surfaces.control.client import open_crawl
 from crawlkit.surfaces.exports.formats import ExportFormat, export, writer_of
 from crawlkit.surfaces.interrupts import files_removed_when_ended
 
@@ -23,5 +23,5 @@ def export_command(directory: Path, format_: str, output: Path) -> None:
     """
     chosen = ExportFormat(format_)
     write = writer_of(chosen)
-    with files_removed_when_ended(), open_crawl_for_reading(directory) as crawl:
+    with files_removed_when_ended(), open_crawl(directory) as crawl:
         export(crawl, chosen, output, write)

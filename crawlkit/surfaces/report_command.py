@@ -11,7 +11,8 @@ import click
 
 from crawlkit.config_extract import parse_extract
 from crawlkit.errors import UsageError
-from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
+from crawlkit.state.reading import CrawlReader
+from crawlkit.surfaces.control.client import open_crawl
 from crawlkit.surfaces.health.views import View
 from crawlkit.surfaces.health.writing import write_view, write_view_file
 from crawlkit.surfaces.interrupts import files_removed_when_ended
@@ -60,7 +61,7 @@ def report_command(
     options = ReportOptions(ReportFormat(format_), None if only is None else Only(only), with_timing)
     rest = {"--only": only is not None, "--with-timing": with_timing, "--fields": fields is not None}
     view = _chosen([View(name) for name, given in views.items() if given], [name for name, given in rest.items() if given])
-    with files_removed_when_ended(), open_crawl_for_reading(directory) as crawl:
+    with files_removed_when_ended(), open_crawl(directory) as crawl:
         if view is not None:
             _show(view, crawl, options.format, output)
         else:

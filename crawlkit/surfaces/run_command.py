@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from crawlkit.engine.signals import stopping_on_signals
 from crawlkit.errors import ExitStatus, StorageError, UsageError
 from crawlkit.model import Reason
 from crawlkit.state.directory import is_begun
+from crawlkit.surfaces.control.server import serving
 from crawlkit.surfaces.options import config_file_option, given, parse_set, setting_options
 from crawlkit.surfaces.progress import open_progress
 from crawlkit.surfaces.settings import gather
@@ -107,7 +109,8 @@ def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Cor
             stopping_on_signals(on_second_signal) as stopper,
             open_progress(wanted=params["progress"], quiet=params["quiet"]) as progress,
         ):
-            outcome = run_async(session(Hooks(on_turn=progress.show, on_warning=_warn, around=stopper.around)))
+            hooks = Hooks(on_turn=progress.show, on_warning=_warn, around=stopper.around, beside=partial(serving, warn=_warn))
+            outcome = run_async(session(hooks))
     except StorageError as error:
         say(f"crawlkit: {error}", *([resume] if is_begun(directory) else []))
         return ExitStatus.STORAGE

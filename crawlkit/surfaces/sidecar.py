@@ -17,12 +17,16 @@ SIDECAR_SUFFIX = ".meta.json"
 
 @dataclass(frozen=True, slots=True)
 class ReportMeta:
-    """What the sidecar says of the crawl: what made the report depend on order or time, the ledger of runs, the sitemaps."""
+    """What the sidecar says of the crawl: what made the report depend on order or time, the ledger of runs, the sitemaps.
+
+    `running` says that the crawl went on meanwhile, and that the report is of one of its checkpoints.
+    """
 
     settings_hash: str
     reasons: tuple[OrderReason, ...] = ()
     runs: tuple[Run, ...] = ()
     sitemaps: SitemapCounts | None = None
+    running: bool = False
 
     @property
     def deterministic(self) -> bool:
@@ -33,7 +37,7 @@ class ReportMeta:
 def meta_of(crawl: CrawlReader) -> ReportMeta:
     """Return what a sidecar says of a crawl."""
     reasons = tuple(sorted(OrderReason(reason) for reason in crawl.counters.reasons))
-    return ReportMeta(settings_hash(crawl.config()), reasons, tuple(crawl.runs), sitemap_counts(crawl.counters))
+    return ReportMeta(settings_hash(crawl.config()), reasons, tuple(crawl.runs), sitemap_counts(crawl.counters), crawl.running)
 
 
 def sidecar_path(path: Path) -> Path:
@@ -52,5 +56,6 @@ def sidecar(counts: Mapping[str, int], sha256: str, meta: ReportMeta, more: Mapp
         "reasons": meta.reasons,
         "sitemaps": meta.sitemaps,
         "runs": meta.runs,
+        "running": meta.running,
     }
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"

@@ -1,95 +1,70 @@
-"""`crawlkit status`: how far a crawl is, from `CHECKPOINT` alone, so that it works while the crawl runs."""
+"""`crawlkit status`: how far a crawl is, asked of it while it runs, else from `CHECKPOINT`."""
 
-from enum import StrEnum
+import sys
+import time
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 
-from crawlkit.state.checkpoint import Run, Summary, read_summary
-from crawlkit.state.counters import SitemapCounts, sitemap_counts
+from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.directory import is_held, read_manifest
+from crawlkit.surfaces.control.client import NoAnswer, ask
+from crawlkit.surfaces.control.messages import Do, Request
+from crawlkit.surfaces.status import CrawlCondition, Status, as_line, as_text, live_status, status_of
 
-
-class CrawlCondition(StrEnum):
-    """What a crawl is doing."""
-
-    RUNNING = "running"
-    STOPPED = "stopped"
-    FINISHED = "finished"
-
-
-class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """What `status --json` prints: figures as of the last checkpoint, over all runs."""
-
-    state: CrawlCondition
-    pages: int
-    redirects: int
-    failures: int
-    excluded: int
-    queued: int
-    in_flight: int
-    seen: int
-    hosts: int
-    bytes: int
-    archive_bytes: int
-    requests: int
-    sitemaps: SitemapCounts
-    pages_per_s: float
-    elapsed_s: float
-    deterministic: bool
-    reasons: list[str]
-    refused: dict[str, int]
-    runs: list[Run]
+REDRAW_EVERY_S = 1.0
 
 
 @click.command("status")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def status_command(directory: Path, as_json: bool) -> None:
-    """Say how far the crawl in DIR is (as of its last checkpoint; works while it runs)."""
+@click.option("--watch", is_flag=True, help="Say it again every second until the crawl does not run any more.")
+@click.option("--hosts", default=10, show_default=True, metavar="N", type=click.IntRange(0, 10_000), help="Name N hosts.")
+def status_command(directory: Path, as_json: bool, watch: bool, hosts: int) -> None:
+    """Say how far the crawl in DIR is: at this moment while it runs, else as of its last checkpoint."""
     read_manifest(directory)
-    status = status_of(read_summary(directory), running=is_held(directory))
-    click.echo(msgspec.json.encode(status).decode() if as_json else _as_text(status))
+    status = status_now(directory, hosts)
+    if not watch:
+        _print(status, as_json=as_json)
+    elif sys.stdout.isatty() and not as_json:
+        _redraw(directory, hosts, status)
+    else:
+        _print_often(directory, hosts, status, as_json=as_json)
 
 
-def status_of(summary: Summary, *, running: bool) -> Status:
-    """Return what a checkpoint's summary says of a crawl that runs or not."""
-    counters = summary.counters
-    at_rest = CrawlCondition.FINISHED if counters.finished else CrawlCondition.STOPPED
-    in_flight = summary.in_flight if running else 0
-    return Status(
-        state=CrawlCondition.RUNNING if running else at_rest,
-        pages=counters.pages,
-        redirects=counters.redirects,
-        failures=counters.failures,
-        excluded=counters.excluded,
-        queued=counters.queued - in_flight,
-        in_flight=in_flight,
-        seen=counters.seen,
-        hosts=counters.hosts,
-        bytes=counters.body_bytes,
-        archive_bytes=summary.archive_bytes,
-        requests=counters.requests,
-        sitemaps=sitemap_counts(counters),
-        pages_per_s=round(counters.pages / counters.elapsed_s, 3) if counters.elapsed_s > 0 else 0.0,
-        elapsed_s=round(counters.elapsed_s, 3),
-        deterministic=not counters.reasons,
-        reasons=sorted(counters.reasons),
-        refused=dict(sorted(counters.refused.items())),
-        runs=summary.runs,
-    )
+def status_now(directory: Path, hosts: int) -> Status:
+    """Return the status of a crawl, with up to `hosts` hosts if it answers."""
+    if is_held(directory):
+        try:
+            live = ask(directory, Request(do=Do.STATUS, hosts=hosts)).live
+        except NoAnswer:  # it is being made or opened, or is another version's
+            live = None
+        if live is not None:
+            return live_status(live, directory)
+    return status_of(read_summary(directory), directory, running=is_held(directory))
 
 
-def _as_text(status: Status) -> str:
-    values: dict[str, Any] = msgspec.structs.asdict(status)
-    runs: list[Run] = values.pop("runs")
-    values["sitemaps"] = ", ".join(f"{name} {count}" for name, count in status.sitemaps.items())
-    values["reasons"] = ", ".join(status.reasons) or "-"
-    values["refused"] = ", ".join(f"{code} {count}" for code, count in status.refused.items()) or "-"
-    lines = [f"{name.replace('_', ' '):14} {value}" for name, value in values.items()]
-    for run in runs:
-        ended = "killed, or running" if run.ended_s is None else run.how
-        lines.append(f"run {run.number:<10} {ended}; {run.requests} requests, {run.checkpoints} checkpoints")
-    return "\n".join(lines)
+def _print(status: Status, *, as_json: bool) -> None:
+    click.echo(msgspec.json.encode(status).decode() if as_json else as_text(status))
+
+
+def _print_often(directory: Path, hosts: int, status: Status, *, as_json: bool) -> None:
+    """Print a line a second."""
+    while status.state is CrawlCondition.RUNNING:
+        click.echo(msgspec.json.encode(status).decode() if as_json else as_line(status))
+        time.sleep(REDRAW_EVERY_S)
+        status = status_now(directory, hosts)
+    click.echo(msgspec.json.encode(status).decode() if as_json else as_line(status))
+
+
+def _redraw(directory: Path, hosts: int, status: Status) -> None:
+    """Draw the status over itself."""
+    from rich.live import Live  # noqa: PLC0415  (a tenth of the time that a start takes)
+    from rich.text import Text  # noqa: PLC0415
+
+    with Live(Text(as_text(status)), auto_refresh=False) as screen:
+        while status.state is CrawlCondition.RUNNING:
+            time.sleep(REDRAW_EVERY_S)
+            status = status_now(directory, hosts)
+            screen.update(Text(as_text(status)), refresh=True)

@@ -1,0 +1,82 @@
+"""A look at a crawl while it runs: sums of this moment, the pace of late, its hosts.
+
+Nothing here waits or takes long: a look at all hosts goes in steps, between which whoever asks lets the loop go on.
+"""
+
+from collections import deque
+
+from crawlkit.engine.coordinator import Coordinator
+from crawlkit.engine.figures import HostFigures, Pace, first_hosts, host_figures
+from crawlkit.state import keys
+from crawlkit.state.checkpoint import Summary
+from crawlkit.state.hosts import Host, HostRecord
+
+PACE_OVER_S = 60.0
+HOSTS_A_STEP = 512
+"""Host records that are looked at in one step: about 3 ms."""
+
+
+class Pacer:
+    """Takes samples of how many URLs have settled."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def sample(self, coordinator: Coordinator, now: float) -> None:
+        """Take one; about once a second is enough."""
+        self._samples.append((now, coordinator.state.counters.records))
+        while len(self._samples) > 2 and now - self._samples[1][0] >= PACE_OVER_S:
+            self._samples.popleft()
+
+    def pace(self, coordinator: Coordinator, now: float) -> Pace:
+        """Return the pace up to `now`."""
+        if not self._samples:
+            return Pace(0, 0.0)
+        then, settled = self._samples[0]
+        return Pace(coordinator.state.counters.records - settled, round(now - then, 3))
+
+
+def summary_of(coordinator: Coordinator, now: float) -> Summary:
+    """Return what a checkpoint made now would say of the crawl, but for the sizes of LevelDB's logs."""
+    coordinator.note_time(now)
+    state = coordinator.state
+    sizes = state.extents.sizes
+    summary = Summary(state.crawl_id, state.batch, state.counters, state.runs, in_flight=coordinator.in_flight)
+    summary.archive_files, summary.archive_bytes = len(sizes), sum(sizes.values())
+    return summary
+
+
+class HostsSeen:
+    """A look at all hosts that have work or are steered: `step` until it says that there are no more."""
+
+    def __init__(self, coordinator: Coordinator, most: int) -> None:
+        self._coordinator = coordinator
+        self._most = most
+        self._from: bytes | None = keys.HOST
+        self._found: list[HostFigures] = []
+
+    def step(self, now: float) -> bool:
+        """Look at some more; False if there are none."""
+        if self._from is None or self._most <= 0:
+            return False
+        found = self._coordinator.state.hosts.scan(self._from, HOSTS_A_STEP)
+        loaded = self._coordinator.state.hosts.loaded
+        figures = (self._figures(record, loaded(record.name), now) for _, record in found)
+        self._found = first_hosts([*self._found, *figures], self._most)
+        self._from = found[-1][0] + b"\0" if len(found) == HOSTS_A_STEP else None
+        return self._from is not None
+
+    def result(self) -> list[HostFigures]:
+        """Return the hosts with most URLs, of those seen."""
+        return self._found
+
+    def _figures(self, record: HostRecord, host: Host | None, now: float) -> HostFigures:
+        schedule = self._coordinator.schedule
+        next_s = schedule.next_start_of(record, now) - now
+        return host_figures(
+            record,
+            in_flight=0 if host is None else host.in_flight,
+            next_s=next_s,
+            now=now,
+            is_spent=schedule.is_spent(record.pages),
+        )

@@ -1,0 +1,75 @@
+"""A copy of a crawl that another process has open: the rows that reports are made of, as lines of JSON, and back.
+
+A line is an array of pairs of key and value, in base64. All of them are of one snapshot, so of one checkpoint.
+"""
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from crawlkit.errors import StateDamaged, StorageError
+from crawlkit.state import keys
+from crawlkit.state.directory import read_manifest
+from crawlkit.state.layout import DATABASE
+from crawlkit.state.reading import CrawlReader
+from crawlkit.state.store import Snapshot, Store
+
+_COPIED = (keys.META, keys.RUN, keys.SEED, keys.HOST, keys.PAGE, keys.DIGEST, keys.BAND)
+_LINE_BYTES = 128 * 1024
+_ROWS_A_BATCH = 20_000
+
+_Rows = list[tuple[bytes, bytes]]
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Rows).decode
+
+
+def lines_of(snapshot: Snapshot) -> Generator[bytes, None, None]:
+    """Yield lines with all rows of a snapshot that a reader needs, some 128 KiB each, without line ends."""
+    rows: _Rows = []
+    size = 0
+    for prefix in _COPIED:
+        for row in snapshot.walk(prefix, keys.after(prefix)):
+            rows.append(row)
+            size += len(row[0]) + len(row[1])
+            if size >= _LINE_BYTES:
+                yield _encode(rows)
+                rows, size = [], 0
+    if rows:
+        yield _encode(rows)
+
+
+@contextmanager
+def copied_crawl(directory: Path, lines: Iterable[bytes]) -> Iterator[CrawlReader]:
+    """Give the crawl of which `lines` are the rows, as a copy in the temporary directory for as long as the block runs.
+
+    StorageError if there is no room for it; what `lines` raises passes.
+    """
+    manifest = read_manifest(directory)
+    try:
+        place = TemporaryDirectory(prefix="crawlkit-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise StorageError(f"cannot copy the crawl into the temporary directory (TMPDIR can name another): {error}") from error
+    with place as name, Store(Path(name) / DATABASE, create=True) as store:
+        for line in lines:
+            _stage(store, line)
+            if store.staged_rows >= _ROWS_A_BATCH:
+                _write(store)
+        _write(store)
+        yield CrawlReader(directory, manifest, store, running=True)
+
+
+def _stage(store: Store, line: bytes) -> None:
+    try:
+        rows = _decode(line)
+    except msgspec.DecodeError as error:
+        raise StateDamaged(f"the running crawl sent rows that cannot be read: {error}") from error
+    for key, value in rows:
+        store.stage(key, value)
+
+
+def _write(store: Store) -> None:
+    store.freeze().write()
+    store.install()

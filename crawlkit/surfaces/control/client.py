@@ -1,0 +1,95 @@
+"""The commands' side: ask a running crawl, or read it; and the one way to open a crawl whether it runs or not."""
+
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from crawlkit.errors import CrawlError, ExitStatus, StateError, StateLocked, StorageError, UsageError
+from crawlkit.net.local import connect
+from crawlkit.state.copying import copied_crawl
+from crawlkit.state.directory import is_held
+from crawlkit.state.layout import CONTROL
+from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
+from crawlkit.surfaces.control.messages import END, Answer, Do, Request
+
+ANSWER_WITHIN_S = 30.0
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Answer).decode
+
+
+class NoAnswer(StateError):
+    """Nobody answers on a crawl's socket: nothing runs, or what runs is another version's, is stopped, or has just ended."""
+
+
+def ask(directory: Path, request: Request) -> Answer:
+    """Return what the crawl that runs in `directory` answers; NoAnswer if none does, the error that it answers if it is one."""
+    with closing(_lines(directory, request)) as lines:
+        return _first(directory, lines)
+
+
+@contextmanager
+def open_crawl(directory: Path) -> Iterator[CrawlReader]:
+    """Open a crawl to read it: from its directory, or while it runs a copy of its last checkpoint.
+
+    StateLocked if it runs and does not answer, StateError and its other kinds if it cannot be opened, StorageError if there
+    is no room for the copy.
+    """
+    with ExitStack() as resources:
+        yield _opened(directory, resources)
+
+
+def _opened(directory: Path, resources: ExitStack) -> CrawlReader:
+    try:
+        return resources.enter_context(open_crawl_for_reading(directory))
+    except StateLocked as locked:
+        try:
+            return resources.enter_context(copied_crawl(directory, _rows(directory)))
+        except NoAnswer:
+            if is_held(directory):
+                raise locked from None
+    return resources.enter_context(open_crawl_for_reading(directory))  # it has just ended
+
+
+def _rows(directory: Path) -> Iterator[bytes]:
+    with closing(_lines(directory, Request(do=Do.READ))) as lines:
+        _first(directory, lines)
+        for line in lines:
+            if line == END:
+                return
+            yield line
+    raise NoAnswer(f"the crawl in {directory} ended while it was being read; try again")
+
+
+def _first(directory: Path, lines: Iterator[bytes]) -> Answer:
+    line = next(lines, b"")
+    try:
+        answer = _decode(line)
+    except msgspec.DecodeError as error:
+        raise NoAnswer(f"the crawl in {directory} does not answer") from error
+    if answer.error is not None:
+        raise _error_of(answer)
+    return answer
+
+
+def _error_of(answer: Answer) -> CrawlError:
+    text = str(answer.error)
+    match answer.status:
+        case ExitStatus.USAGE:
+            return UsageError(text)
+        case ExitStatus.STORAGE:
+            return StorageError(text)
+        case _:
+            return StateError(text)
+
+
+def _lines(directory: Path, request: Request) -> Generator[bytes, None, None]:
+    """Yield the lines of an answer; NoAnswer if nobody listens, or a line takes too long."""
+    try:
+        with connect(directory, CONTROL, ANSWER_WITHIN_S) as connection, connection.makefile("rb") as answer:
+            connection.sendall(_encode(request) + b"\n")
+            yield from answer
+    except OSError as error:
+        raise NoAnswer(f"the crawl in {directory} does not answer: {error}") from error

@@ -1,0 +1,167 @@
+"""The running crawl's side: answers between the loop's turns, none of which it holds up.
+
+What a client does wrong, or does not do, ends its own connection only.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import assert_never
+
+import msgspec
+
+from crawlkit.engine.figures import Live
+from crawlkit.engine.live import HostsSeen, Pacer, summary_of
+from crawlkit.engine.session import Running
+from crawlkit.errors import CrawlError, UsageError
+from crawlkit.net.local import Socket, listen
+from crawlkit.state.copying import lines_of
+from crawlkit.state.layout import CONTROL
+from crawlkit.surfaces.control.messages import END, MOST_REQUEST_BYTES, PROTOCOL, Answer, Do, Request
+
+MOST_CLIENTS = 16
+REQUEST_WITHIN_S = 10.0
+TAKEN_WITHIN_S = 60.0
+"""How long a client may take none of what it asked for. Its snapshot holds back what LevelDB could remove."""
+
+SAMPLE_EVERY_S = 1.0
+LAST_ANSWERS_S = 2.0
+"""How long the end of a run waits for answers that are on their way."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Request).decode
+
+
+@asynccontextmanager
+async def serving(running: Running, warn: Callable[[str], object] = lambda _: None) -> AsyncIterator[None]:
+    """Serve a running crawl while the block runs. Where there can be no socket that is warned of, and the crawl goes on."""
+    directory = running.coordinator.state.directory
+    try:
+        listening = listen(directory, CONTROL)
+    except OSError as error:
+        warn(f"warning: {directory / CONTROL} cannot be made, so the crawl cannot be asked or steered: {error.strerror}")
+        yield
+        return
+    server = _Server(running)
+    try:
+        async with server.accepting(listening):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            (directory / CONTROL).unlink()
+        listening.close()
+
+
+class _Server:
+    def __init__(self, running: Running) -> None:
+        self._running = running
+        self._pacer = Pacer()
+        self._clients: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[None]] = set()  # those whose answer the end of the run waits for
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="crawlkit-reader")
+
+    @asynccontextmanager
+    async def accepting(self, listening: Socket) -> AsyncIterator[None]:
+        """Serve who connects while the block runs."""
+        tasks = [asyncio.create_task(self._accept(listening)), asyncio.create_task(self._sample())]
+        try:
+            yield
+        finally:
+            if self._answering:
+                await asyncio.wait(self._answering, timeout=LAST_ANSWERS_S)
+            tasks += self._clients
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._reader.shutdown()  # before the state is closed: it may be reading a snapshot, for some milliseconds
+
+    async def _sample(self) -> None:
+        while True:
+            self._pacer.sample(self._running.coordinator, self._running.clock.now())
+            await asyncio.sleep(SAMPLE_EVERY_S)
+
+    async def _accept(self, listening: Socket) -> None:
+        while True:
+            try:
+                connection, _ = await asyncio.get_running_loop().sock_accept(listening)
+            except OSError:  # no more files may be opened: the crawl needs them more
+                await asyncio.sleep(SAMPLE_EVERY_S)
+                continue
+            if len(self._clients) >= MOST_CLIENTS:
+                connection.close()
+                continue
+            client = asyncio.create_task(self._serve(connection))
+            self._clients.add(client)
+            client.add_done_callback(self._clients.discard)
+
+    async def _serve(self, connection: Socket) -> None:
+        """Take one request and answer it."""
+        reader, writer = await asyncio.open_unix_connection(sock=connection, limit=MOST_REQUEST_BYTES)
+        try:
+            await self._answer(_read(await asyncio.wait_for(reader.readline(), REQUEST_WITHIN_S)), writer)
+        except CrawlError as error:
+            with contextlib.suppress(OSError, TimeoutError):
+                await _send(writer, _encode(Answer(error=str(error), status=error.exit_status)) + b"\n")
+        except ValueError:  # what `readline` raises
+            with contextlib.suppress(OSError, TimeoutError):
+                await _send(writer, _encode(Answer(error="the request is too long", status=UsageError.exit_status)) + b"\n")
+        except (OSError, TimeoutError):
+            pass
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        match request.do:
+            case Do.STATUS:
+                await _send(writer, _encode(Answer(live=await self._live(request.hosts))) + b"\n")
+            case Do.READ:
+                await self._send_rows(writer)
+            case unknown:
+                assert_never(unknown)
+
+    async def _live(self, most_hosts: int) -> Live:
+        coordinator, clock = self._running.coordinator, self._running.clock
+        hosts = HostsSeen(coordinator, most_hosts)
+        for _ in iter(lambda: hosts.step(clock.now()), False):
+            await asyncio.sleep(0)
+        now = clock.now()
+        pace = self._pacer.pace(coordinator, now)
+        return Live(summary_of(coordinator, now), pace, coordinator.paused, hosts.result())
+
+    async def _send_rows(self, writer: asyncio.StreamWriter) -> None:
+        """Send the crawl as of its last checkpoint: read and encoded by a thread, as fast as the client takes it."""
+        in_thread = asyncio.get_running_loop().run_in_executor
+        snapshot = self._running.coordinator.state.snapshot()
+        lines = lines_of(snapshot)
+
+        def close() -> None:
+            lines.close()
+            snapshot.close()
+
+        try:
+            await _send(writer, _encode(Answer()) + b"\n")
+            while (line := await in_thread(self._reader, next, lines, None)) is not None:
+                await _send(writer, line + b"\n")
+            await _send(writer, END)
+        finally:
+            self._reader.submit(close)
+
+
+def _read(line: bytes) -> Request:
+    """Return the request that a line is; UsageError if it is none, or of a protocol that is not ours."""
+    try:
+        request = _decode(line)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"not a request that this crawl knows: {error}") from error
+    if request.v != PROTOCOL:
+        raise UsageError(f"this crawl speaks version {PROTOCOL} of the control protocol, not {request.v}")
+    return request
+
+
+async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    writer.write(data)
+    await asyncio.wait_for(writer.drain(), TAKEN_WITHIN_S)
