@@ -148,7 +148,7 @@ def _answer_head(settled: Settled, info_id: bytes, payload: bytes) -> dict[str, 
         head["WARC-IP-Address"] = exchange.address
     if exchange.protocol is not None:
         head["WARC-Protocol"] = exchange.protocol
-    head["WARC-Payload-Digest"] = _digest_text(payload)
+    head["WARC-Payload-Digest"] = digest_text(payload)
     head["Content-Type"] = "application/http;msgtype=response"
     return head
 
@@ -168,7 +168,7 @@ def _record(kind: str, record_id: bytes, when_s: float, fields: Mapping[str, str
     told = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
     head = (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {_urn(record_id)}\r\nWARC-Date: {warc_date(when_s)}\r\n{told}"
-        f"WARC-Block-Digest: {_digest_text(digest.digest())}\r\nContent-Length: {sum(map(len, block))}\r\n\r\n"
+        f"WARC-Block-Digest: {digest_text(digest.digest())}\r\nContent-Length: {sum(map(len, block))}\r\n\r\n"
     )
     return WarcRecord(head.encode(), block)
 
@@ -183,6 +183,6 @@ def _urn(record_id: bytes) -> str:
     return f"<urn:uuid:{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}>"
 
 
-def _digest_text(digest: bytes) -> str:
+def digest_text(digest: bytes) -> str:
     """Return a digest in base 16: RFC 3548 has that too, and it is how the report writes it."""
     return f"sha256:{digest.hex()}"

@@ -13,6 +13,7 @@ from crawlkit.state.checkpoint import Run
 from crawlkit.state.counters import Counters
 from crawlkit.state.damage import damaged
 from crawlkit.state.directory import Manifest
+from crawlkit.state.extents import Extents
 from crawlkit.state.hosts import HostRecord, decode_host
 from crawlkit.state.opening import open_database
 from crawlkit.state.pages import Pages
@@ -102,6 +103,7 @@ class CrawlReader:
         self.manifest = manifest
         self._store = store
         self.pages = Pages(store)
+        self.extents = Extents(store)
         self.counters = read_counters(store)
         self.runs = read_runs(store)
 

@@ -20,6 +20,7 @@ def export_command(directory: Path, format_: str, output: Path) -> None:
 
     FILE is replaced when all is written. `edges` is the link graph: CSV if FILE is named .csv, else JSON lines. `sitemap`
     has the pages that may be indexed; where they are too many for one file, FILE is the index and its parts lie beside it.
+    `cdxj` is the index of the archive, for tools that replay.
     """
     chosen = ExportFormat(format_)
     write = writer_of(chosen)

@@ -11,6 +11,7 @@ from typing import BinaryIO, assert_never
 
 from crawlkit.durable import open_replacement
 from crawlkit.state.reading import CrawlReader
+from crawlkit.surfaces.exports.cdxj import write_cdxj
 from crawlkit.surfaces.exports.edges import write_edges
 from crawlkit.surfaces.exports.job import ExportJob
 from crawlkit.surfaces.exports.parquet import parquet_writer
@@ -31,13 +32,14 @@ class ExportFormat(StrEnum):
     PARQUET = "parquet"
     EDGES = "edges"
     SITEMAP = "sitemap"
+    CDXJ = "cdxj"
 
 
 Writer = Callable[[ExportJob], int]
 """Writes a job's records and returns how many rows there are. OSErrors pass through."""
 
 
-def writer_of(format_: ExportFormat) -> Writer:
+def writer_of(format_: ExportFormat) -> Writer:  # noqa: PLR0911  (one return a format)
     """Return the writer of a format; UsageError if it needs a package that is not installed."""
     match format_:
         case ExportFormat.CSV:
@@ -52,6 +54,8 @@ def writer_of(format_: ExportFormat) -> Writer:
             return write_edges
         case ExportFormat.SITEMAP:
             return write_sitemap
+        case ExportFormat.CDXJ:
+            return write_cdxj
         case unknown:
             assert_never(unknown)
 
