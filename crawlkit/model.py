@@ -250,7 +250,8 @@ class Fetched(msgspec.Struct, frozen=True):
     """What a worker hands back: `answer` is Response for robots.txt, Facts for all else; FetchFailure or Found for any.
 
     `started_s` and `ended_s` are readings of the run's clock around the request. `exchange` is what went over the wire, where
-    that is archived and an answer came. `sitemap` is what a 2xx answer says, where it was asked as one.
+    that is archived and an answer came. `sitemap` is what a 2xx answer says, where it was asked as one. `not_modified`
+    says that the server did not send a page again (304), and `answer` is what an earlier crawl knows of it.
     """
 
     job: Job
@@ -259,6 +260,7 @@ class Fetched(msgspec.Struct, frozen=True):
     answer: Facts | Response | FetchFailure | Found
     exchange: Exchange | None = None
     sitemap: Sitemap | None = None
+    not_modified: bool = False
 
 
 class Health(msgspec.Struct, frozen=True, array_like=True):
@@ -280,7 +282,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_de
 
     Stored as an array: fields are only ever appended. Everything but `fetched_at`, `elapsed_ms`, `attempts`, `via`,
     `message` and `held` (some of its links had to wait, `engine.growth`) is a function of the site and the settings.
-    `duplicate_of` and `near_duplicate_of` are never stored: they are looked up for a report.
+    `not_modified` too depends on when it was asked. `duplicate_of` and `near_duplicate_of` are never stored: they are looked
+    up for a report.
     """
 
     url: str
@@ -322,3 +325,4 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_de
     simhash: int | None = None
     duplicate_of: str | None = None
     near_duplicate_of: str | None = None
+    not_modified: bool = False

@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from crawlkit.config import Config, changed_config
 from crawlkit.engine.archiving import open_archive
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.credentials import Carried, carried_by
+from crawlkit.engine.earlier import Earlier, identity_of, open_earlier
 from crawlkit.engine.ending import Ending, exit_status
 from crawlkit.engine.hook import OnPage
 from crawlkit.engine.loop import Loop
@@ -99,17 +100,28 @@ def read_seeds(seeds: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(parse_seed(seed) for seed in seeds))
 
 
-async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Hooks, surroundings: Surroundings) -> Outcome:
-    """Make a crawl in `directory` and run it.
+async def begin(
+    seeds: Sequence[str],
+    directory: Path,
+    config: Config,
+    hooks: Hooks,
+    surroundings: Surroundings,
+    since: Path | None = None,
+) -> Outcome:
+    """Make a crawl in `directory` and run it; pages that have not changed are as the crawl in `since` knows them.
 
-    UsageError for bad seeds, ConfigError for a secret that is not there, StateError and its kinds for the directory.
+    UsageError for bad seeds, ConfigError for a secret that is not there and for settings other than those of `since`,
+    StateError and its kinds for the directories.
     """
     urls = read_seeds(seeds)
     scope = Scope.of(urls, config)
     check_network(config)
     carried = carried_by(config, surroundings.environ)
     check_space(directory, config.min_free_disk)
-    with CrawlState.create(directory, config) as state:
+    identity = None if since is None else identity_of(since, config)
+    with open_earlier(identity) as earlier, CrawlState.create(directory, config) as state:
+        if identity is not None:
+            state.note_earlier(identity)
         if surroundings.transport is None:
             state.allow_private(await seeds_private_addresses(urls, config))
         open_archive(state, config)
@@ -122,7 +134,7 @@ async def begin(seeds: Sequence[str], directory: Path, config: Config, hooks: Ho
             coordinator.freeze(surroundings.clock.now()).write()
             state.installed()
         state.seal()
-        return await _drive(state, coordinator, hooks, surroundings, carried)
+        return await _drive(state, coordinator, hooks, surroundings, carried, earlier)
 
 
 async def go_on(
@@ -136,7 +148,8 @@ async def go_on(
 
     ConfigError for settings that may not change and for a secret that is gone, StateError and its kinds.
     """
-    with CrawlState.open(directory) as state:
+    with ExitStack() as resources:
+        state = resources.enter_context(CrawlState.open(directory))
         config = changed_config(state.config(), changes)
         lost = find_lost(state)
         is_idle = state.counters.finished and not (changes or retry or lost)
@@ -153,14 +166,20 @@ async def go_on(
             state.change_settings(config, changes)
         if retry:
             revive(state, coordinator, retry, surroundings.clock.now())
+        earlier = resources.enter_context(open_earlier(None if is_idle else state.earlier()))
         # Before the first request: a kill soon after it must not look like the clean end of the run before.
         coordinator.freeze(surroundings.clock.now()).write()
         state.installed()
-        return await _drive(state, coordinator, hooks, surroundings, carried)
+        return await _drive(state, coordinator, hooks, surroundings, carried, earlier)
 
 
 async def _drive(
-    state: CrawlState, coordinator: Coordinator, hooks: Hooks, surroundings: Surroundings, carried: Carried
+    state: CrawlState,
+    coordinator: Coordinator,
+    hooks: Hooks,
+    surroundings: Surroundings,
+    carried: Carried,
+    earlier: Earlier | None,
 ) -> Outcome:
     config = state.config()
     if config.insecure:
@@ -170,7 +189,7 @@ async def _drive(
         config, resolver, connections=config.workers, proxy_proof=carried.proxy_proof
     )
     try:
-        worker = Worker(transport, config, surroundings.clock, carried.extra, resolver)
+        worker = Worker(transport, config, surroundings.clock, carried.extra, resolver, earlier)
         loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn)
         with hooks.around(loop):
             async with hooks.beside(Running(coordinator, loop, config, surroundings.clock)):

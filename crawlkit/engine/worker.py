@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from http import HTTPStatus
 from typing import assert_never
 
 import msgspec
@@ -10,6 +11,7 @@ from crawlkit.clock import Clock
 from crawlkit.config import Config
 from crawlkit.config_extract import parse_extract
 from crawlkit.config_items import parse_header
+from crawlkit.engine.earlier import Earlier, Known
 from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Response, RobotsJob, SitemapJob
 from crawlkit.net.capture import Capture, Veil
 from crawlkit.net.fetch import ExtraHeaders, Fetcher
@@ -42,9 +44,16 @@ class Worker:
     """Carries out jobs through one transport."""
 
     def __init__(
-        self, transport: Transport, config: Config, clock: Clock, extra: ExtraHeaders, resolver: GuardedResolver | None = None
+        self,
+        transport: Transport,
+        config: Config,
+        clock: Clock,
+        extra: ExtraHeaders,
+        resolver: GuardedResolver | None = None,
+        earlier: Earlier | None = None,
     ) -> None:
         self._clock = clock
+        self._earlier = earlier
         rules = tuple(map(parse_extract, config.extract))
         self._wanted = Wanted(
             config.product_token().lower(),
@@ -70,19 +79,28 @@ class Worker:
             if not isinstance(found, Found) or found.address != job.address:
                 return Fetched(job, started_s, self._clock.now(), found)
         capture = None if self._veil is None else Capture(self._veil)
-        answer = await fetcher.fetch(job.url, capture)
+        known = self._known(job)
+        answer = await fetcher.fetch(job.url, capture, () if known is None else known.validators)
         ended_s = self._clock.now()
         if self._resolver is not None and isinstance(answer, FetchFailure) and answer.reason is not Reason.PROTOCOL:
             self._resolver.note_failure(Origin.of(job.url).host)
         exchange = None if capture is None else capture.exchange(answer, fetcher.max_body_bytes)
         if isinstance(job, RobotsJob) or not isinstance(answer, Response):
             return Fetched(job, started_s, ended_s, answer, exchange)
+        if known is not None and answer.status == HTTPStatus.NOT_MODIFIED:
+            return Fetched(job, started_s, ended_s, known.facts, exchange, not_modified=True)
         sitemap = await self._read_sitemap(job, answer)
         if isinstance(job, SitemapJob):
             answer = msgspec.structs.replace(answer, body=b"")  # what else it says is in the head
         sketched = isinstance(job, PageJob) and job.sketched
         facts = await self._read(job.url, answer, sketched=sketched)
         return Fetched(job, started_s, ended_s, facts, exchange, sitemap)
+
+    def _known(self, job: Job) -> Known | None:
+        """Return what an earlier crawl knows of a page; of one that may be a sitemap not, since that has to be read."""
+        if self._earlier is None or not isinstance(job, PageJob) or job.names_urls:
+            return None
+        return self._earlier.known(job.url)
 
     def _fetcher_for(self, job: Job) -> Fetcher:
         match job:

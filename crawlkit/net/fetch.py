@@ -8,7 +8,7 @@ cookie, repeats nothing, and reads no further than the cap.
 import asyncio
 import socket
 import ssl
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -109,9 +109,11 @@ class Fetcher:
         self._headers = (*(header for header in usual if header[0].lower() not in replaced), *self._extra.everywhere)
         self._site = lru_cache(_KNOWN_SITES)(self._new_site)
 
-    async def fetch(self, url: str, capture: Capture | None = None) -> Response | FetchFailure:
-        """Return what GET on `url` (normal form) led to; `capture` keeps what went over the wire."""
-        return await self._in_time(self._get(url, capture))
+    async def fetch(
+        self, url: str, capture: Capture | None = None, more: Sequence[tuple[bytes, bytes]] = ()
+    ) -> Response | FetchFailure:
+        """Return what GET on `url` (normal form) led to; `capture` keeps what went over the wire, `more` are further fields."""
+        return await self._in_time(self._get(url, capture, more))
 
     async def find(self, url: str, resolver: GuardedResolver) -> Found | FetchFailure:
         """Return the address that `resolver` would have a request for `url` connect to, or why there is none."""
@@ -137,9 +139,11 @@ class Fetcher:
         own = [] if proof is None else [(b"Authorization", proof)]
         return origin, httpx.Headers([host, *self._headers, *own])
 
-    async def _get(self, url: str, capture: Capture | None) -> Response | FetchFailure:
+    async def _get(self, url: str, capture: Capture | None, more: Sequence[tuple[bytes, bytes]]) -> Response | FetchFailure:
         path = url.index("/", url.index("//") + 2)
         origin, headers = self._site(url[:path])
+        if more:
+            headers = httpx.Headers([*headers.raw, *more])
         request = Get(url, origin, url[path:].encode(), headers)
         response = await self._transport.handle_async_request(request)
         stream = response.stream

@@ -53,10 +53,41 @@ def record_of(place: Place, done: Done, fetched: Fetched | None) -> Record:
     }  # fmt: skip
     return Record(
         url=place.url, kind=done.kind, depth=place.depth, hops=place.hops, reason=done.reason, message=done.message,
-        via=place.via, sources=place.sources, **told, **timing,  # type: ignore[arg-type]
+        via=place.via, sources=place.sources, not_modified=fetched is not None and fetched.not_modified, **told, **timing,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
 def content_of(fetched: Fetched | None) -> Content | None:
     """Return what is to be kept beside the record, None if that is nothing."""
     return fetched.answer.content if fetched is not None and isinstance(fetched.answer, Facts) else None
+
+
+def facts_of(record: Record, content: Content | None) -> Facts:
+    """Return the facts that a page's record was made of, its sketch made up: pages of one text have one, others another."""
+    text = (record.text_digest or "").removeprefix("sha256:") if record.words else ""
+    return Facts(
+        status=record.status or 0,
+        content_type=record.content_type,
+        charset=record.charset,
+        body_bytes=record.body_bytes or 0,
+        truncated=bool(record.truncated),
+        title=record.title,
+        digest=record.digest,
+        links=record.links,
+        nofollow=record.nofollow,
+        canonical=record.canonical,
+        admits_canonical=record.admits_canonical,
+        directives=record.directives,
+        sketch=tuple(int(text[at : at + 8], 16) for at in range(0, len(text), 8)) if record.headings else None,
+        description=record.description,
+        language=record.language,
+        headings=record.headings,
+        alternates=record.alternates,
+        etag=record.etag,
+        last_modified=record.last_modified,
+        words=record.words,
+        text_digest=record.text_digest,
+        fields=record.fields,
+        simhash=record.simhash,
+        content=content,
+    )

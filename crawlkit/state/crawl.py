@@ -30,6 +30,7 @@ from crawlkit.state.pages import Pages
 from crawlkit.state.reading import (
     CONFIG,
     COUNTERS,
+    EARLIER,
     PRIVATE,
     RESCAN,
     Rescan,
@@ -124,6 +125,15 @@ class CrawlState:
             state = cls(directory, crawl_id, opened.store, bloom, resources)
             state._resources = resources.pop_all()
         return state
+
+    def note_earlier(self, identity: Mapping[str, str]) -> None:
+        """Stage which earlier crawl this one goes by: where it is, and its id."""
+        self._store.stage(EARLIER, msgspec.json.encode(identity))
+
+    def earlier(self) -> dict[str, str] | None:
+        """Return which earlier crawl this one goes by, None for none."""
+        value = self._store.get(EARLIER)
+        return None if value is None else msgspec.json.decode(value, type=dict[str, str])
 
     def add_seed(self, number: int, url: str) -> None:
         """Stage a seed in the list of seeds (its URL is queued by the engine)."""

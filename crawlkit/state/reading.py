@@ -23,6 +23,7 @@ COUNTERS = keys.meta_key("counters")
 CONFIG = keys.meta_key("config")
 RESCAN = keys.meta_key("rescan")
 PRIVATE = keys.meta_key("private")
+EARLIER = keys.meta_key("earlier")
 
 
 class Rescan(msgspec.Struct, array_like=True):

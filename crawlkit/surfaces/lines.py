@@ -58,6 +58,7 @@ class TimedLine(Line, frozen=True, kw_only=True):
     elapsed_ms: int | None
     attempts: int
     via: str | None
+    not_modified: bool
 
 
 def as_line(record: Record) -> Line:
@@ -106,4 +107,5 @@ def as_timed_line(record: Record) -> TimedLine:
         elapsed_ms=record.elapsed_ms,
         attempts=record.attempts,
         via=record.via,
+        not_modified=record.not_modified,
     )

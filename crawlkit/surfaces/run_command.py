@@ -43,17 +43,25 @@ def _talking_options(command: Decorated) -> Decorated:
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="FILE", help="Seeds, one a line, # comments, - for stdin.")
 @click.option("-d", "--dir", "directory", type=click.Path(path_type=Path), help="The crawl directory. [default: <host>.crawl]")
+@click.option(
+    "--since", type=click.Path(path_type=Path), metavar="DIR", help="Ask only for what has changed since the crawl in DIR."
+)
 @config_file_option
 @setting_options
 @_talking_options
 def run_command(
-    seeds: tuple[str, ...], inputs: tuple[str, ...], directory: Path | None, config_file: Path | None, **params: Any
+    seeds: tuple[str, ...],
+    inputs: tuple[str, ...],
+    directory: Path | None,
+    since: Path | None,
+    config_file: Path | None,
+    **params: Any,
 ) -> int:
     """Start a crawl from SEEDs (URLs) into a crawl directory."""
     settings = gather(Path.cwd(), config_file, os.environ, given(params))
     all_seeds = [*seeds, *(seed for name in inputs for seed in _read_seeds(name))]
     into = directory or default_directory(all_seeds)
-    return _run(into, params, lambda hooks: begin(all_seeds, into, settings.config, hooks, Surroundings()))
+    return _run(into, params, lambda hooks: begin(all_seeds, into, settings.config, hooks, Surroundings(), since))
 
 
 @click.command("resume")

@@ -54,7 +54,7 @@ def sidecar(counts: Mapping[str, int], sha256: str, meta: ReportMeta, more: Mapp
         "sha256": sha256,
         "deterministic": meta.deterministic,
         "reasons": meta.reasons,
-        "sitemaps": meta.sitemaps,
+        **({} if meta.sitemaps is None else {"sitemaps": meta.sitemaps}),
         "runs": meta.runs,
         "running": meta.running,
     }

@@ -81,7 +81,7 @@ FIELDS = [
     *("description", "language", "directives", "headings", "alternates", "etag", "last_modified", "words", "text_digest"),
     *("sources", "lastmod", "priority", "near_duplicate_of"),
 ]
-TIMING_FIELDS = ["message", "fetched_at", "elapsed_ms", "attempts", "via"]
+TIMING_FIELDS = ["message", "fetched_at", "elapsed_ms", "attempts", "via", "not_modified"]
 JSONL = ReportOptions(format=ReportFormat.JSONL)
 TIMED = ReportOptions(format=ReportFormat.JSONL, with_timing=True)
 CSV = ReportOptions(format=ReportFormat.CSV)
