@@ -50,6 +50,9 @@ class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
 
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of clients that were killed."""
+
 
 @pytest.fixture
 def site() -> Iterator[tuple[Changing, str]]:
