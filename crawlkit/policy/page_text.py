@@ -50,7 +50,7 @@ def read_texts(tree: LexborHTMLParser, parts: Parts) -> Texts:
         return Texts("", "")
     visible = tree.root.text(separator=BREAK, skip_empty=True)
     body = _body_text(tree, visible)
-    if any(parts[name] for name in LANDMARKS) and _take_out(tree):
+    if any(parts[name] for name in LANDMARKS) and take_out(tree):
         return Texts(visible, _text(tree.body) or body)
     return Texts(visible, body)
 
@@ -64,7 +64,7 @@ def _text(node: LexborNode | None) -> str:
     return "" if node is None else node.text(separator=BREAK, skip_empty=True)
 
 
-def _take_out(tree: LexborHTMLParser) -> bool:
+def take_out(tree: LexborHTMLParser) -> bool:
     """Take the landmarks that are outside of the main text out of the tree; whether there were any.
 
     What is below one that was taken out is gone with it and must not be touched: it comes next, in document order.

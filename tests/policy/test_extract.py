@@ -113,6 +113,12 @@ _TREES = st.recursive(
 )
 
 
+def test_a_step_begins_below_where_the_one_before_it_ends() -> None:
+    two, three = "<div><div><a>x</a></div></div>", "<div><div><div><a>x</a></div></div></div>"
+    assert picked("x=div div div > a", markup=two) == {"x": None}
+    assert picked("x=div div div > a", markup=three) == {"x": "x"}
+
+
 @given(_SELECTORS, st.lists(_TREES, max_size=3))
 def test_a_selector_taken_apart_matches_the_same(selector: str, trees: list[str]) -> None:
     tree = LexborHTMLParser("".join(trees))

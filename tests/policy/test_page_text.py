@@ -1,14 +1,16 @@
 """Which text is the main one, and how it is counted: fixed cases, and that no page can make the reader touch what is gone."""
 
 import hashlib
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
 from crawlkit.policy.links import read_page
 from crawlkit.policy.novelty import BREAK
-from crawlkit.policy.page_text import weigh
+from crawlkit.policy.page_text import LANDMARKS, take_out, weigh
 
 
 def main_of(markup: str) -> str:
@@ -61,6 +63,61 @@ _TREES = st.recursive(
 def test_any_nesting_is_read_the_same_each_time(trees: list[str], rest: str) -> None:
     markup = "".join(trees) + rest
     assert main_of(markup) == main_of(markup)
+
+
+class Landmark:
+    """Stands in for an element of lexbor's tree, of which nothing may be touched once it, or one above it, is gone."""
+
+    def __init__(self, tag: str, inner: "list[Landmark]") -> None:
+        self._tag = tag
+        self._inner = inner
+        self._gone = False
+        self.parent: Landmark | None = None
+        for landmark in inner:
+            landmark.parent = self
+
+    @property
+    def tag(self) -> str:
+        assert not self._gone
+        return self._tag
+
+    @property
+    def mem_id(self) -> int:
+        assert not self._gone
+        return id(self)
+
+    def css(self, _: str) -> "list[Landmark]":
+        assert not self._gone
+        return [self, *(found for landmark in self._inner for found in landmark.css(_))]
+
+    def decompose(self) -> None:
+        assert not self._gone
+        for landmark in self._inner:
+            landmark.decompose()
+        self._gone = True
+
+
+class Landmarks:
+    """Stands in for the tree."""
+
+    def __init__(self, inner: list[Landmark]) -> None:
+        self._inner = inner
+
+    def css(self, selector: str) -> list[Landmark]:
+        return [found for landmark in self._inner for found in landmark.css(selector)]
+
+
+_NAMED = st.sampled_from(LANDMARKS)
+_LANDMARKS = st.recursive(
+    st.builds(Landmark, _NAMED, st.just([])),
+    lambda inner: st.builds(Landmark, _NAMED, st.lists(inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@given(st.lists(_LANDMARKS, max_size=4))
+def test_nothing_is_touched_once_it_is_gone(landmarks: list[Landmark]) -> None:
+    assert take_out(cast("LexborHTMLParser", Landmarks(landmarks))) is bool(landmarks)
 
 
 @pytest.mark.parametrize(
