@@ -6,8 +6,10 @@ from pathlib import Path
 import click
 
 from crawlkit.config import SETTINGS
+from crawlkit.engine.explain.answer import Fate
 from crawlkit.errors import ExitStatus
-from crawlkit.model import OrderReason, Reason
+from crawlkit.model import OrderReason, Reason, Refusal
+from crawlkit.policy.url_steps import NoUrl, UrlStep
 from crawlkit.surfaces.cli import cli
 from crawlkit.surfaces.report import ReportFormat
 
@@ -54,6 +56,10 @@ def test_every_exit_status_is_in_the_readme() -> None:
 
 def test_every_code_of_a_report_is_in_the_readme() -> None:
     assert [code.value for code in (*Reason, *OrderReason) if not names(code)] == []
+
+
+def test_every_code_of_an_explanation_is_in_the_readme() -> None:
+    assert [code.value for code in (*Fate, *Refusal, *NoUrl, *UrlStep) if not names(code)] == []
 
 
 def test_every_format_of_the_report_is_in_the_readme() -> None:

@@ -17,6 +17,7 @@ from crawlkit.policy.urls import host_of
 from crawlkit.state.codec import Head, SeenEntry
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host
+from crawlkit.state.refusals import RefusalRow
 
 REFUSED_IN_MEMORY = 50_000
 
@@ -57,7 +58,7 @@ class Admission:
         if not source & Source.SEED and (refusal := self._traps.judge(url)) is not None:
             self._state.counters.refuse(refusal)
         elif self._too_deep(depth):
-            self._state.counters.refuse(Refusal.DEPTH)
+            self.refuse(RefusalRow(url, Refusal.DEPTH, depth, via))
         elif via is not None and not self._budget.pay(url):
             return False
         else:
@@ -65,6 +66,11 @@ class Admission:
             self._state.frontier.add(url, host, depth, hops, via, source)
             self._on_work(host)
         return True
+
+    def refuse(self, row: RefusalRow) -> None:
+        """Count a link that is refused for more than its URL, and keep why."""
+        self._state.counters.refuse(row.refusal)
+        self._state.refusals.note(self._state.hosts.id_of(host_of(row.url)), row)
 
     def _lower(self, edge: Edge, entry: SeenEntry, source: int) -> None:
         """Give a URL that is known the lesser distances, each by itself, and the source.

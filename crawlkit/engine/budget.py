@@ -32,13 +32,23 @@ WELL_OFF = 256
 look is a tenth of what a page costs. A trap that became well off earns no more by it than it did before."""
 
 
+def spare_at_first(most: int) -> int:
+    """Return what a host can spare to begin with."""
+    return most * (LEFT_SHARE + 1) // LEFT_SHARE
+
+
+def may_draw(drawn: int, spare: int, most: int) -> bool:
+    """Whether a template that drew so much may have one more of what its host can spare."""
+    return drawn < min(most, LEFT_SHARE * spare)
+
+
 class Budget:
     """Prices and earnings of the templates of one crawl. `most` is the most a template may draw, 0 for no limit."""
 
     def __init__(self, templates: Templates, most: int) -> None:
         self._templates = templates
         self._most = most
-        self._start = most * (LEFT_SHARE + 1) // LEFT_SHARE
+        self._start = spare_at_first(most)
 
     def pay(self, url: str) -> bool:
         """Take the price of adding `url`; False if there is no credit for it."""
@@ -49,7 +59,7 @@ class Budget:
             template.credit -= 1
         else:
             host = self.host(url)
-            if template.drawn >= min(self._most, LEFT_SHARE * host.credit):
+            if not may_draw(template.drawn, host.credit, self._most):
                 return False
             template.drawn += 1
             host.credit -= 1

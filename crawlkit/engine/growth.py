@@ -21,6 +21,7 @@ from crawlkit.policy.urls import host_of
 from crawlkit.state.codec import UrlState
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.damage import damaged
+from crawlkit.state.refusals import RefusalRow
 from crawlkit.state.templates import Account, HeldRow
 
 FRESH_PAGES_A_ROUND = 250
@@ -201,11 +202,10 @@ class Growth:
         if page is None:
             return
         record, position = page
-        counters = self._state.counters
         for edge in itertools.islice(admitting_edges(record), position, None):
             if not self._admission.meet(edge, record.url):
-                counters.refuse(Refusal.TRAP_TEMPLATE)
-                counters.depend(OrderReason.TRAP)
+                self._admission.refuse(RefusalRow(edge.url, Refusal.TRAP_TEMPLATE, edge.depth, record.url))
+                self._state.counters.depend(OrderReason.TRAP)
 
     def _take(self, host: Account) -> tuple[Record, int] | None:
         """Take out the next held page; None if it was taken back into the queue: its links are met when it settles again."""

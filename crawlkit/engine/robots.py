@@ -134,7 +134,7 @@ class Robots:
         self._remember(record, rules)
 
     def _rules(self, record: OriginRecord) -> Rules:
-        return parse(record.body, self._token) if record.state is RobotsState.RULES else _ALLOW_ALL
+        return rules_of(record, self._token)
 
     def _standing(self, record: OriginRecord, rules: Rules) -> Standing:
         all_end = _all_end(record)
@@ -150,6 +150,11 @@ class Robots:
         while len(self._known) > ORIGINS_IN_MEMORY or (self._known_bytes > BODY_BYTES_IN_MEMORY and len(self._known) > 1):
             self._known_bytes -= self._known.popitem(last=False)[1].body_bytes
         return standing
+
+
+def rules_of(record: OriginRecord, token: str) -> Rules:
+    """Return what an origin's robots.txt says to our product token: nothing, where there is none or it could not be had."""
+    return parse(record.body, token) if record.state is RobotsState.RULES else _ALLOW_ALL
 
 
 def next_hop(job: RobotsJob, answer: Response | FetchFailure) -> RobotsJob | None:

@@ -18,9 +18,10 @@ import msgspec
 
 from crawlkit.config import Config
 from crawlkit.engine.servers import Servers
+from crawlkit.engine.turns import contact_of, earliest_start_s, gap_in_force_s
 from crawlkit.model import Fetched, FetchFailure, Found, GroupBy, Job
 from crawlkit.policy import politeness
-from crawlkit.policy.health import after, concurrency_of, signal_of, slowed_gap_s
+from crawlkit.policy.health import after, concurrency_of, signal_of
 from crawlkit.state import keys
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host, HostRecord
@@ -170,7 +171,7 @@ class Schedule:
         """Return the earliest time for the next request to `host`; one that is given up is asked nothing, at once."""
         record = host.record
         if record.last_start_s > now or record.last_end_s > now:
-            contact = politeness.without_jump(_contact(record), now)
+            contact = politeness.without_jump(contact_of(record), now)
             record.last_start_s, record.last_end_s = contact.last_start_s, contact.last_end_s
             record.hold_until_s = contact.hold_until_s
             self._state.hosts.changed(host)
@@ -178,14 +179,7 @@ class Schedule:
 
     def next_start_of(self, record: HostRecord, now: float) -> float:
         """Return the same by a host's record, of which nothing is changed."""
-        if record.health.given_up:
-            return now
-        gap = self._gap_s(record)
-        floor = 0.0 if self._not_before_s is None else self._not_before_s + gap
-        return politeness.next_start_s(_contact(record), gap, self._config.host_concurrency, floor)
-
-    def _gap_s(self, record: HostRecord) -> float:
-        return slowed_gap_s(politeness.gap_s(self._config.delay, record.crawl_delay_s), record.health)
+        return earliest_start_s(record, self._config, self._not_before_s, now)
 
     def hold(self, hosts: Iterable[Host], now: float, hold_s: float) -> None:
         """Leave hosts alone for so many seconds, 0 for none."""
@@ -195,7 +189,7 @@ class Schedule:
     def _server_turn(self, host: Host, now: float) -> float:
         if self._servers is None or host.record.health.given_up:
             return 0.0
-        return self._servers.next_turn(host.record.name, self._gap_s(host.record), now)
+        return self._servers.next_turn(host.record.name, gap_in_force_s(host.record, self._config), now)
 
     def may_ask(self, other: Host, host: Host, now: float) -> bool:
         """Whether `other` may be asked for the robots.txt of `host` now; if not, `host` waits for that."""
@@ -342,7 +336,3 @@ class Schedule:
             self.offer(host, now)
         elif record.name not in self._names and not self.is_spent(record.pages):
             self._take_in(record.name, self.next_start_of(record, now))
-
-
-def _contact(record: HostRecord) -> politeness.Contact:
-    return politeness.Contact(record.last_start_s, record.last_end_s, record.hold_until_s)

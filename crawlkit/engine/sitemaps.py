@@ -26,6 +26,7 @@ from crawlkit.policy.urls import Joiner, host_of
 from crawlkit.sitemap import Sitemap, SitemapForm
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host
+from crawlkit.state.refusals import MOST_A_HOST, RefusalRow
 from crawlkit.state.sitemaps import SitemapRow, SitemapState
 
 MOST_AT_ONCE = 4
@@ -117,7 +118,7 @@ class SitemapReader:
     def _meet_from(self, by: str, url: str, level: int) -> None:
         """Meet a sitemap that the one at `by` leads to."""
         if level > MAX_LEVEL:
-            self._state.counters.refuse(Refusal.TRAP_SITEMAP)
+            self._admission.refuse(RefusalRow(url, Refusal.TRAP_SITEMAP, 0, by))
         elif host_of(url) == host_of(by) or self._scope.covers(host_of(url)):
             self._meet(url, level)
         else:
@@ -212,8 +213,11 @@ class SitemapReader:
         """Let the entries of a sitemap be met, as far as its host may name any more."""
         named = self._state.hosts.get(row.host).record.sitemap_urls - row.entries
         entries = sitemap.entries[: max(0, self._config.max_sitemap_urls - named)]
-        for _ in sitemap.entries[len(entries) :]:
-            self._state.counters.refuse(Refusal.TRAP_SITEMAP)
+        for count, entry in enumerate(sitemap.entries[len(entries) :]):
+            if count < MOST_A_HOST:
+                self._admission.refuse(RefusalRow(entry.url, Refusal.TRAP_SITEMAP, 0, row.url))
+            else:
+                self._state.counters.refuse(Refusal.TRAP_SITEMAP)
         if len(entries) < len(sitemap.entries):
             self._state.counters.depend(OrderReason.TRAP)
             sitemap = Sitemap(sitemap.form, entries, cut=True)

@@ -2,12 +2,11 @@
 
 Modules, from the bottom: `keys` names rows, `codec` turns values into bytes, `store` is the database and its overlay,
 `bloom` and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins`, `sitemaps`, `templates`,
-`duplicates`, `content` and `counters` one kind of row each, `extents` the archive's, `frontier` and `distances` what happens
-to URLs, `layout`, `directory` and `checkpoint` the files beside the database, `logs` what LevelDB's own files must not have
-lost, `space` what is left of the disk, `opening` and `reading` the way in, `crawl` the whole, `copying` what is
-sent of one that runs. `verify` (with
-`verify_alike`, `verify_sitemaps`, `findings` and `tally`) checks all of it, `salvage` reads what is left of a damaged one,
-`damage` says so.
+`duplicates`, `content`, `refusals` and `counters` one kind of row each, `extents` the archive's, `frontier` and `distances`
+what happens to URLs, `layout`, `directory` and `checkpoint` the files beside the database, `logs` what LevelDB's own files
+must not have lost, `space` what is left of the disk, `opening` and `reading` the way in, `looking` a view of one URL or host,
+`crawl` the whole, `copying` what is sent of one that runs. `verify` (with `verify_alike`, `verify_refusals`,
+`verify_sitemaps`, `findings` and `tally`) checks all of it, `salvage` reads what is left of a damaged one, `damage` says so.
 
 Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack arrays unless said otherwise.
 
@@ -27,6 +26,7 @@ Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack 
     y       name's hash (8)                                     what it remembers, zstd (`templates.MemoryRecord`)
     w       hash of the host's name (8), depth (1), URL's hash  page some of whose links wait for credit (`templates.HeldRow`)
             (10)
+    u       host id (8), URL id (10)                            why a URL was refused (`refusals.RefusalRow`)
     c       the URL                                             what is kept of a page beside it, zstd (`model.Content`)
     d       hash of the body's digest (16), the URL             empty: a page of these bytes
     n       band (1), SimHash turned by 16 bits a band (8),     empty: a page of this SimHash

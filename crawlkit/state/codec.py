@@ -160,6 +160,13 @@ class RecordCodec:
             raise damaged(f"the record of {url} cannot be read: {error}") from error
         return msgspec.structs.replace(body, url=url, depth=depth, hops=hops, sources=sources)
 
+    def mentions(self, value: bytes, text: bytes) -> bool:
+        """Whether the bytes of a record's value hold `text`; a value that cannot be read holds none."""
+        try:
+            return text in self._decompress(value[_RECORD_HEAD.size :])
+        except (zstandard.ZstdError, MemoryError):
+            return False
+
 
 def head_of(value: bytes) -> Head:
     """Return the head of a record's value; StateDamaged if it is too short."""

@@ -22,7 +22,8 @@ class Counters(msgspec.Struct):
 
     `held` counts pages some of whose links wait for the template budget. `refused` counts by code the links that were not
     admitted, each time one is met; `reasons` are what made the report depend on order or time. `sitemaps` counts those that
-    wait to be read, `sitemaps_cut` the read ones that named more than was taken, `sitemap_urls` what they named.
+    wait to be read, `sitemaps_cut` the read ones that named more than was taken, `sitemap_urls` what they named. `noted` counts
+    the rows that tell of some URLs why they were refused.
     """
 
     sequence: int = 0
@@ -45,6 +46,7 @@ class Counters(msgspec.Struct):
     sitemaps_failed: int = 0
     sitemaps_cut: int = 0
     sitemap_urls: int = 0
+    noted: int = 0
 
     def settled(self, kind: Kind, by: int = 1) -> None:
         """Count a record of `kind`, or take one back with `by=-1`."""

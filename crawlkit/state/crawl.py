@@ -24,6 +24,7 @@ from crawlkit.state.extents import Archiver, Archiving, Extents, Outbox
 from crawlkit.state.frontier import Frontier
 from crawlkit.state.hosts import Hosts
 from crawlkit.state.logs import Logs
+from crawlkit.state.looking import InMemory, Looking
 from crawlkit.state.opening import BATCH, open_database
 from crawlkit.state.origins import Origins
 from crawlkit.state.pages import Pages
@@ -40,6 +41,7 @@ from crawlkit.state.reading import (
     read_runs,
     walk_seeds,
 )
+from crawlkit.state.refusals import Refusals
 from crawlkit.state.seen import SeenSet
 from crawlkit.state.sitemaps import Sitemaps
 from crawlkit.state.store import Batch, Snapshot, Store
@@ -85,6 +87,7 @@ class CrawlState:
         self.origins = Origins(store)
         self.sitemaps = Sitemaps(store, self.hosts, self.counters)
         self.templates = Templates(store)
+        self.refusals = Refusals(store, self.counters)
         self.runs = read_runs(store)
         self._rescan = read_rescan(store)
         self.outbox = Outbox()
@@ -152,6 +155,11 @@ class CrawlState:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def look(self) -> Looking:
+        """Return a view that changes nothing, for as long as the crawl is open."""
+        memory = InMemory(self.counters, self.runs, self.hosts, self.templates)
+        return Looking(self.directory, self.crawl_id, self._store, memory, running=True)
 
     # What is frozen --------------------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ class Rule(StrEnum):
     HOSTS_COUNTS = "hosts.counts"  # which counts them
     HOSTS_CURSOR = "hosts.cursor"  # and whose cursor is beyond no row
     RELAX = "relax.settled"  # distances to propagate are those of a settled URL
+    REFUSALS = "refusals.placed"  # what was refused lies under its host, and is bounded
     ORIGINS = "origins.placed"  # what is known of a robots.txt lies under its origin
     ALIKE = "alike.rows"  # rows by digest and SimHash are those of the records, no more and no less
     CONTENTS = "contents.settled"  # texts and anchors are those of a settled URL

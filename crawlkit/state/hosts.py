@@ -102,6 +102,14 @@ class Hosts:
         """Return the host `name` if it is in memory."""
         return self._loaded.get(name)
 
+    def peek(self, name: str) -> HostRecord | None:
+        """Return a copy of what is known of the host `name`, which is not loaded for it; None if nothing is."""
+        host = self._loaded.get(name)
+        if host is not None:
+            return msgspec.structs.replace(host.record)
+        value = self._store.get(keys.host_key(keys.host_id(name)))
+        return None if value is None else decode_host(value)
+
     def id_of(self, name: str) -> bytes:
         """Return the id of the host `name`, which is not loaded for it."""
         host = self._loaded.get(name)

@@ -26,6 +26,7 @@ RECENT = b"b"
 TEMPLATE = b"x"
 MEMORY = b"y"
 HELD = b"w"
+REFUSAL = b"u"
 SITEMAP = b"k"
 WAITING_SITEMAP = b"i"
 NOTE = b"v"
@@ -58,6 +59,7 @@ KINDS: Mapping[bytes, tuple[int | None, str]] = MappingProxyType(
         TEMPLATE: (9, "templates"),
         MEMORY: (9, "memories"),
         HELD: (20, "held"),
+        REFUSAL: (19, "refused"),
         SITEMAP: (17, "sitemaps"),
         WAITING_SITEMAP: (19, "waiting sitemaps"),
         NOTE: (None, "notes"),
@@ -204,6 +206,16 @@ def held_key(host: bytes, depth: int, url: str) -> bytes:
     return held_range(host) + bytes((min(depth, MAX_PRIORITY),)) + digest
 
 
+def refusal_range(host: bytes) -> bytes:
+    """Return the prefix of the URLs of a host that were refused."""
+    return REFUSAL + host
+
+
+def refusal_key(host: bytes, url: str) -> bytes:
+    """Return the key of what kept a URL out."""
+    return REFUSAL + host + url_id(url)
+
+
 def sitemap_key(url: str) -> bytes:
     """Return the key of what is known of a sitemap."""
     return SITEMAP + blake2b(url.encode(), digest_size=16, person=b"crawlkit.smap").digest()
@@ -297,10 +309,11 @@ def after(prefix: bytes) -> bytes:
 def bucket_of(key: bytes) -> bytes | None:
     """Return the range that `key` is scanned in, None for keys that are only looked up.
 
-    A back queue is a range of its own; hosts, retries, distances to propagate and pages that wait are one range each.
+    A back queue is a range of its own, and so is what was refused of a host; hosts, retries, distances to propagate and
+    pages that wait are one range each.
     """
     first = key[:1]
-    if first in (QUEUE, WAITING_SITEMAP):
+    if first in (QUEUE, WAITING_SITEMAP, REFUSAL):
         return key[:9]
     if first in (TIMED, RELAX, HOST, HELD):
         return first

@@ -1,6 +1,7 @@
 """Records: how each admitted URL ended, under the URL's own bytes, so that a walk over them is the sorted report."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass
 
 import msgspec
 
@@ -12,6 +13,15 @@ from crawlkit.state.content import Contents
 from crawlkit.state.damage import damaged
 from crawlkit.state.duplicates import Duplicates
 from crawlkit.state.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Mentions:
+    """Records that were wanted; how many were looked at, and whether that was all."""
+
+    records: tuple[Record, ...]
+    looked_at: int
+    complete: bool
 
 
 class Pages:
@@ -91,6 +101,30 @@ class Pages:
     def walk_marked(self) -> Iterator[Record]:
         """Yield the records as `walk` does, each with the smallest URLs of pages alike: a look-up more for each page."""
         return map(self._duplicates.marked, self.walk())
+
+    def mentions(
+        self, url: str, most: int, enough: int, wanted: Callable[[Record], object], depths: Container[int] | None = None
+    ) -> Mentions:
+        """Return records on disk that mention `url` and are `wanted`, of the first `most` by URL, up to `enough` of them.
+
+        About 6 us a record; with `depths` only those that have one of these are read, which costs the others 1 us.
+        """
+        found: list[Record] = []
+        looked_at = 0
+        text = url.encode()
+        for key, value in self._store.walk(keys.PAGE, keys.after(keys.PAGE)):
+            if looked_at == most or len(found) == enough:
+                return Mentions(tuple(found), looked_at, complete=False)
+            looked_at += 1
+            if (depths is None or head_of(value).depth in depths) and self._codec.mentions(value, text):
+                record = self._codec.decode(key[1:].decode(), value)
+                if wanted(record):
+                    found.append(record)
+        return Mentions(tuple(found), looked_at, complete=True)
+
+    def marked(self, record: Record) -> Record:
+        """Return a stored record as the report shows it, with the smallest URLs of pages alike, as of the last checkpoint."""
+        return self._duplicates.marked(as_reported(record))
 
     def at_depths(self, depths: range, start: bytes, limit: int) -> tuple[list[tuple[str, int]], bytes | None]:
         """Return URL and depth of the settled records at `depths` among the next `limit` on disk, and where to go on."""

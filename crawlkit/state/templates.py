@@ -109,6 +109,19 @@ class Templates:
             self._loaded[key] = account
         return account
 
+    def peek(self, name: str) -> AccountRecord | None:
+        """Return what is known of the account of a template or a host, which is not loaded for it; None if nothing is."""
+        key = keys.template_key(name)
+        account = self._loaded.get(key)
+        if account is not None:
+            return account.record()
+        value = self._store.get(key)
+        return None if value is None else decode_account(value)
+
+    def is_held(self, host: str, depth: int, url: str) -> bool:
+        """Whether links of a page of `host` wait for credit."""
+        return self._store.get(keys.held_key(keys.template_key(host), depth, url)) is not None
+
     def inherit(self, key: bytes, record: AccountRecord, memory: MemoryRecord | None) -> None:
         """Take over the account of another crawl, with none of its pages waiting."""
         account = Account(key, msgspec.structs.replace(record, held=0), memory)

@@ -28,6 +28,7 @@ from crawlkit.state.sitemaps import SitemapState, decode_sitemap
 from crawlkit.state.store import Store
 from crawlkit.state.tally import HOSTS_A_SLICE, Counted, HostTally, check_hosts, slices
 from crawlkit.state.verify_alike import AlikeCheck
+from crawlkit.state.verify_refusals import check_refusals
 from crawlkit.state.verify_sitemaps import SitemapCheck
 
 Decoded = TypeVar("Decoded")
@@ -82,6 +83,7 @@ class Verification:
         self.reading(self._check_relax, Rule.READABLE)
         self.reading(self._check_origins, Rule.READABLE)
         self.reading(lambda: self._check_sitemaps(tally), Rule.READABLE)
+        self.reading(lambda: check_refusals(self._store, self.findings, self._host_id), Rule.READABLE)
         if self.findings.has(Rule.READABLE) or self.findings.has(Rule.DECODES):
             return  # what could not be read cannot be counted
         self._check_hosts(tally)
@@ -159,6 +161,7 @@ class Verification:
         self.findings.compare(Rule.COUNTERS, "settled", counters.records, checked["records"])
         self.findings.compare(Rule.COUNTERS, "held", counters.held, checked["held"])
         self.findings.compare(Rule.COUNTERS, "sitemaps that wait", counters.sitemaps, checked["waiting sitemaps"])
+        self.findings.compare(Rule.COUNTERS, "refused", counters.noted, checked["refused"])
 
     # Seen and waiting ------------------------------------------------------------------------------------------------
 

@@ -46,6 +46,11 @@ PLACES: Mapping[str, Place] = MappingProxyType(
             "status_command",
             "Say how far the crawl in DIR is: at this moment while it runs, else as of its last checkpoint.",
         ),
+        "explain": Place(
+            "explain_command",
+            "explain_command",
+            "Say why URL was, or was not, crawled by the crawl in DIR, and how to change that; no request is made.",
+        ),
         "verify": Place("verify", "verify_command", "Check the crawl in DIR, which must not be running."),
         "robots": Place(
             "robots_command", "robots_command", "Say whether robots.txt allows URL, which line decided, and the delay in force."

@@ -1,0 +1,28 @@
+"""When a host may be asked next, by its record and the settings: one answer for who asks it and for who explains."""
+
+from crawlkit.config import Config
+from crawlkit.policy import politeness
+from crawlkit.policy.health import slowed_gap_s
+from crawlkit.state.hosts import HostRecord
+
+
+def gap_in_force_s(record: HostRecord, config: Config) -> float:
+    """Return the gap between requests to a host: ours, its Crawl-delay, or a longer one if it complained."""
+    return slowed_gap_s(politeness.gap_s(config.delay, record.crawl_delay_s), record.health)
+
+
+def earliest_start_s(record: HostRecord, config: Config, quiet_from_s: float | None, now: float) -> float:
+    """Return the earliest time for the next request; a host that is given up is asked nothing, so at once.
+
+    A full gap after `quiet_from_s` passes first (None for no such time).
+    """
+    if record.health.given_up:
+        return now
+    gap_s = gap_in_force_s(record, config)
+    floor = 0.0 if quiet_from_s is None else quiet_from_s + gap_s
+    return politeness.next_start_s(contact_of(record), gap_s, config.host_concurrency, floor)
+
+
+def contact_of(record: HostRecord) -> politeness.Contact:
+    """Return what a host's record says of when it was asked and asked to be left alone."""
+    return politeness.Contact(record.last_start_s, record.last_end_s, record.hold_until_s)
