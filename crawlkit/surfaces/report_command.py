@@ -17,9 +17,14 @@ from crawlkit.surfaces.health.views import View
 from crawlkit.surfaces.health.writing import write_view, write_view_file
 from crawlkit.surfaces.interrupts import files_removed_when_ended
 from crawlkit.surfaces.report import Only, ReportFormat, ReportOptions, write_report, write_report_file
+from crawlkit.surfaces.report_page.writing import write_page, write_page_file
 from crawlkit.surfaces.selection import Selection, read_fields
 from crawlkit.surfaces.sidecar import meta_of
 from crawlkit.surfaces.standard_output import standard_output
+
+_PAGE = "html"
+"""The format that is a page for a browser and no list of records."""
+_FORMATS = [*(format_.value for format_ in ReportFormat), _PAGE]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -42,7 +47,7 @@ def view_options(command: Decorated) -> Decorated:
 
 @click.command("report")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--format", "format_", type=click.Choice([f.value for f in ReportFormat]), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(_FORMATS), default="text", show_default=True)
 @click.option("--only", type=click.Choice([o.value for o in Only]), help="[default: pages for text, all for jsonl and csv]")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Replace FILE.")
 @click.option("--with-timing", is_flag=True, help="Add what depends on time and order (jsonl, csv).")
@@ -58,14 +63,29 @@ def report_command(
     **views: bool,
 ) -> None:
     """Write the results of the crawl in DIR, sorted by URL, or a view on the site's health."""
+    given = {"--only": only is not None, "--with-timing": with_timing, "--fields": fields is not None}
+    others = [name for name, is_given in given.items() if is_given]
+    view = _chosen([View(name) for name, is_given in views.items() if is_given], others)
+    if format_ == _PAGE:
+        _page(directory, [*others, *([] if view is None else [f"--{view.value}"])], output)
+        return
     options = ReportOptions(ReportFormat(format_), None if only is None else Only(only), with_timing)
-    rest = {"--only": only is not None, "--with-timing": with_timing, "--fields": fields is not None}
-    view = _chosen([View(name) for name, given in views.items() if given], [name for name, given in rest.items() if given])
     with files_removed_when_ended(), open_crawl(directory) as crawl:
         if view is not None:
             _show(view, crawl, options.format, output)
         else:
             _report(crawl, options if fields is None else _selecting(crawl, options, fields), output)
+
+
+def _page(directory: Path, rest: list[str], output: Path | None) -> None:
+    if rest:
+        raise UsageError(f"--format html is one page with all there is: it cannot go with {rest[0]}")
+    with files_removed_when_ended(), open_crawl(directory) as crawl:
+        if output is not None:
+            write_page_file(crawl, output)
+            return
+        with standard_output() as out:
+            write_page(crawl, out)
 
 
 def _chosen(views: list[View], rest: list[str]) -> View | None:
