@@ -66,6 +66,7 @@ def test_sitemaps_are_read_and_what_came_of_them_is_told(cli: Cli) -> None:
         counts = {"waiting": 0, "read": 2, "failed": 2, "cut": 0, "urls": 4}
         assert json.loads(cli("status", "x.crawl", "--json").out)["sitemaps"] == counts
         assert json.loads(Path("x.jsonl.meta.json").read_text())["sitemaps"] == counts
+        assert cli("report", "x.crawl", "--orphans").out == f"{server.url}/b 200\n"
         assert cli("verify", "x.crawl").status == 0
 
 
