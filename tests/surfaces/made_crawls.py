@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from crawlkit.model import Content, Kind, OrderReason, Reason, Record
+from crawlkit.sitemap import SitemapEntry
 from crawlkit.state.pages import reported_kind
 from tests.state.making import begin_crawl
 
@@ -37,6 +38,7 @@ def make_crawl(directory: Path, records: Iterable[Record], reasons: Iterable[Ord
     with begin_crawl(directory) as state:
         for record in records:
             state.pages.put(record, CONTENTS.get(record.url))
+            state.pages.note(SitemapEntry(record.url, record.lastmod, record.priority))
             state.counters.settled(reported_kind(record))
         state.counters.reasons.update(reasons)
         state.checkpoint()

@@ -318,7 +318,6 @@ def test_a_report_file_comes_with_a_sidecar_that_vouches_for_it(tmp_path: Path) 
         "deterministic": False,
         "reasons": ["limit.pages", "failure.transient"],
         "runs": [msgspec.to_builtins(run) for run in meta.runs],
-        "sitemaps": None,
         "running": False,
     }
     assert len(list(tmp_path.iterdir())) == 2

@@ -9,7 +9,7 @@ import msgspec
 
 from crawlkit.errors import StateError, UsageError
 from crawlkit.model import Record
-from crawlkit.state.reading import open_crawl_for_reading
+from crawlkit.surfaces.control.client import open_crawl
 
 Text = str | msgspec.UnsetType | None
 
@@ -35,11 +35,11 @@ def open_side(path: Path) -> Iterator[Iterator[Known]]:
     """Give the records at `path`: a crawl directory, or a file with a JSON report.
 
     Raises:
-        StateError: it is neither there nor a crawl, or the crawl is running (StateLocked).
+        StateError: it is neither there nor a crawl, or the crawl runs and does not answer (StateLocked).
         UsageError: while records are taken: the file holds something else, or is not sorted.
     """
     if path.is_dir() or not path.exists():
-        with open_crawl_for_reading(path) as crawl:
+        with open_crawl(path) as crawl:
             yield map(_known, crawl.pages.walk())
         return
     try:

@@ -37,7 +37,7 @@ def find_orphans(crawl: CrawlReader) -> Iterator[Orphan]:
         for (url,) in database.execute("SELECT url FROM listed ORDER BY url"):
             record = crawl.pages.get(url)
             assert record is not None, "a crawl does not change while it is read"
-            record = as_reported(record)
+            record = as_reported(crawl.pages.with_note(record))
             yield Orphan(url=url, kind=record.kind, status=record.status, lastmod=record.lastmod)
 
 
