@@ -35,6 +35,21 @@ class _SurplusError(Exception):
     """Bytes after the end of an answer: stops the parser."""
 
 
+def new_parser(protocol: object) -> HttpResponseParser:
+    """Return the parser of an answer, which tells `protocol`. What it lets pass, browsers and h11 take as well.
+
+    `Connection` refuses those things that they take and nobody should.
+    """
+    parser = HttpResponseParser(protocol)
+    parser.set_dangerous_leniencies(
+        lenient_headers=True,
+        lenient_chunked_length=True,
+        lenient_optional_cr_before_lf=True,
+        lenient_spaces_after_chunk_size=True,
+    )
+    return parser
+
+
 @dataclass(frozen=True, slots=True)
 class Forward:
     """How a proxy has to be asked to pass a request on: `prefix` before the target (`http://host`), `fields` (lines) added."""
@@ -59,14 +74,7 @@ class Connection(asyncio.Protocol):
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._parser = HttpResponseParser(self)
-        # What browsers and h11 take as well; `_refusal` has what these let pass and nobody should.
-        self._parser.set_dangerous_leniencies(
-            lenient_headers=True,
-            lenient_chunked_length=True,
-            lenient_optional_cr_before_lf=True,
-            lenient_spaces_after_chunk_size=True,
-        )
+        self._parser = new_parser(self)
         self._phase = _Phase.NEW
         self._waiter: asyncio.Future[None] | None = None
         self._error: httpx.TransportError | None = None

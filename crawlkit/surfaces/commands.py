@@ -33,6 +33,11 @@ PLACES: Mapping[str, Place] = MappingProxyType(
             "export_command",
             "Write the records of the crawl in DIR to FILE, sorted by URL, with a sidecar FILE.meta.json.",
         ),
+        "reparse": Place(
+            "reparse_command",
+            "reparse_command",
+            "Read the archived pages of the crawl in DIR anew, and pick other fields from them, without the network.",
+        ),
         "diff": Place(
             "diff_command",
             "diff_command",

@@ -1,7 +1,10 @@
 """What a kill may leave of a crawl's files besides what was acknowledged."""
 
 import random
+import shutil
 from pathlib import Path
+
+from crawlkit.state.layout import CONTROL
 
 _BLOOM_HEADER_BYTES = 64 * 1024
 
@@ -27,3 +30,9 @@ def spoil_filter(path: Path, how: str) -> None:
         with path.open("r+b") as file:
             file.seek(_BLOOM_HEADER_BYTES)
             file.write(bytes(path.stat().st_size - _BLOOM_HEADER_BYTES))
+
+
+def copy_crawl(directory: Path, target: Path) -> None:
+    """Make `target` a copy of a crawl, in place of what is there, without the socket that a killed run leaves."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(directory, target, ignore=shutil.ignore_patterns(CONTROL))

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from crawlkit.state.layout import CRAWL
 from crawlkit.state.reading import open_crawl_for_reading
+from crawlkit.testing.aftermath import copy_crawl
 from crawlkit.testing.forks import Ended, Nursery
 from crawlkit.testing.graph import Features, Graph, make_graph
 from crawlkit.testing.log import Request
@@ -172,8 +173,7 @@ class Round:
     def _settled(self, directory: Path) -> frozenset[str]:
         """Return the URLs that have a durable record, as a copy tells: the crawl itself is opened by nobody but the resume."""
         copy = self._place / "copy.crawl"
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(directory, copy)
+        copy_crawl(directory, copy)
         with open_crawl_for_reading(copy) as crawl:
             return frozenset(record.url for record in crawl.pages.walk())
 

@@ -13,6 +13,7 @@ import pytest
 
 from crawlkit.errors import ExitStatus
 from crawlkit.state.reading import open_crawl_for_reading
+from crawlkit.testing.aftermath import copy_crawl
 from crawlkit.testing.forks import Ended, Faults, Nursery
 from crawlkit.testing.graph import Features, Graph, make_graph
 from crawlkit.testing.server import SiteServer
@@ -112,8 +113,7 @@ class Crawls:
 def settled_targets(directory: Path) -> frozenset[str]:
     """Return the targets (paths) of all URLs that have a record, as a copy of the directory tells."""
     copy = directory.with_suffix(".copy")
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(directory, copy)
+    copy_crawl(directory, copy)
     with open_crawl_for_reading(copy) as crawl:
         return frozenset(f"/{record.url.split('/', 3)[3]}" for record in crawl.pages.walk())
 

@@ -1,7 +1,6 @@
 """Whatever was not synced when the power was cut: the crawl opens at its last checkpoint or the next, and ends the same."""
 
 import random
-import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ import pytest
 from crawlkit.errors import ExitStatus
 from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.opening import BATCH, open_database
+from crawlkit.testing.aftermath import copy_crawl
 from crawlkit.testing.forks import Ended, Faults, Nursery
 from crawlkit.testing.powerloss import FileSystem, Recorder, compile_shim, lose_power
 from crawlkit.testing.server import SiteServer
@@ -81,8 +81,7 @@ def test_a_crawl_whose_making_lost_its_power_is_run_or_resumed(
 
 def batch_of(directory: Path) -> int:
     copy = directory.with_suffix(".copy")
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(directory, copy)
+    copy_crawl(directory, copy)
     with ExitStack() as resources:
         return int.from_bytes(open_database(copy, resources).store.get(BATCH) or b"")
 
