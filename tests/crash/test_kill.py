@@ -3,7 +3,6 @@
 import itertools
 import json
 import random
-import shutil
 import time
 import zlib
 from collections import Counter
@@ -18,6 +17,7 @@ from crawlkit.errors import ExitStatus, StateError
 from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.directory import holder, is_begun
 from crawlkit.surfaces.cli import run_cli
+from crawlkit.testing.aftermath import copy_crawl
 from crawlkit.testing.graph import Features, Graph, make_graph
 from crawlkit.testing.log import Request
 from crawlkit.testing.server import SiteServer
@@ -77,8 +77,7 @@ def pages_of(requests: list[Request], base: str) -> list[str]:
 
 def settled_urls(directory: Path, scratch: Path) -> frozenset[str]:
     """Return what has a record, read from a copy: the crawl itself is to be opened by the resume, as the kill left it."""
-    shutil.rmtree(scratch, ignore_errors=True)
-    shutil.copytree(directory, scratch)
+    copy_crawl(directory, scratch)
     return frozenset(record.url for record in report(scratch))
 
 
