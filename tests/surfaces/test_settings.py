@@ -156,6 +156,7 @@ def test_each_setting_has_its_option() -> None:
     texts = {
         ValueKind.SWITCH: None,
         ValueKind.SCOPE: "any",
+        ValueKind.GROUPING: "address",
         ValueKind.RESOLVES: "*=127.0.0.1",
         ValueKind.CONTACT: "https://a.example/",
         ValueKind.NETWORKS: "10.0.0.0/8",
