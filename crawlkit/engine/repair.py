@@ -10,7 +10,7 @@ import shutil
 import tomllib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from crawlkit.config import Config
@@ -30,7 +30,7 @@ from crawlkit.state.counters import Counters
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.directory import DirectoryLock, read_manifest
 from crawlkit.state.hosts import Host
-from crawlkit.state.layout import BLOOM, CONFIG, DATABASE
+from crawlkit.state.layout import ARCHIVE, BLOOM, CONFIG, DATABASE
 from crawlkit.state.pages import reported_kind
 from crawlkit.state.salvage import Salvage
 from crawlkit.state.sitemaps import SitemapRow
@@ -110,6 +110,9 @@ def _work_place(directory: Path) -> Iterator[Path]:
 def _rebuild(directory: Path, salvage: Salvage, target: Path, now: float) -> tuple[int, int, tuple[str, ...]]:
     """Make the new crawl in `target`; return how many records and queued URLs it has, and what is lost."""
     config, lost = _settings(directory, salvage)
+    if config.warc:  # what is known of its bytes is damaged with the rest, and half an index vouches for nothing
+        config = replace(config, warc=False)
+        lost.append(f"the archive's index: the files in {directory / ARCHIVE} stay as they are; the new crawl archives nothing")
     seeds = _seeds(directory, salvage)
     if not all(salvage.has_seed(number) for number in range(len(seeds))):
         lost.append("part of the list of seeds: the URLs at distance 0 were taken")

@@ -66,6 +66,8 @@ async def open_at(address: str, port: int, connection: Connection, *, tls: ssl.S
         )
     except BaseException:
         connection.abort()
+        # uvloop, cancelled between making a connection and giving it, closes it and never says so.
+        connection.connection_lost(None)
         raise
     return connection
 

@@ -178,7 +178,8 @@ class Http2Transport(httpx.AsyncBaseTransport):
         )
         answer = await self._ask(origin, asked, made)
         body = _Body(self, origin, answer)
-        return httpx.Response(answer.status, headers=answer.headers, stream=body, request=request)
+        told = {"http_version": answer.extensions.get("http_version", b"HTTP/1.1")}
+        return httpx.Response(answer.status, headers=answer.headers, stream=body, request=request, extensions=told)
 
     async def _ask(self, origin: Origin, asked: httpcore.Request, made: list[str]) -> httpcore.Response:
         try:

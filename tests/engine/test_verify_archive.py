@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from crawlkit.engine.repair import repair
 from crawlkit.engine.verify import Thoroughness, verify
 from crawlkit.state import keys
 from crawlkit.state.findings import Rule
 from crawlkit.state.layout import DATABASE
 from crawlkit.state.store import Store
-from tests.engine.test_archiving import files, start
+from tests.engine.test_archiving import files, resume, start
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +117,15 @@ def test_bytes_of_another_exchange_are_found(directory: Path) -> None:
     size = min(first.stat().st_size, second.stat().st_size)
     first.write_bytes(second.read_bytes()[:size] + first.read_bytes()[size:])
     assert broken(directory) == {Rule.ARCHIVE_BYTES}
+
+
+def test_a_repaired_crawl_leaves_the_archive_where_it_is_and_says_so(directory: Path) -> None:
+    before = [path.read_bytes() for path in files(directory)]
+    with opened(directory) as store:
+        store.unstage(next(store.walk_keys(keys.EXTENT, keys.after(keys.EXTENT))))
+    repaired = repair(directory, 0.0)
+    assert any("the archive's index" in lost for lost in repaired.lost)
+    assert verify(repaired.directory, Thoroughness.DEEP).whole
+    assert [path.read_bytes() for path in files(directory)] == before
+    resume(repaired.directory)
+    assert verify(repaired.directory, Thoroughness.DEEP).whole

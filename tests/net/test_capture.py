@@ -13,7 +13,9 @@ from crawlkit.net.transport import open_transport
 from crawlkit.testing.fakeweb import FakeWeb
 from crawlkit.testing.site import Reply, Site
 from tests.net.client import LONG_S, NO_ROOTS, open_fetcher, resolver_for
+from tests.net.h2_server import H2Answer, h2_server
 from tests.net.raw_server import End, RawServer, Script, raw_server
+from tests.net.test_http2 import fetcher_over_h2, to
 
 MOST = 1000
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Odd:  a \r\n\r\n"
@@ -145,3 +147,21 @@ def test_over_another_transport_heads_are_made_of_the_fields() -> None:
     assert found.request.endswith(b"\r\n\r\n")
     assert found.head == b"HTTP/1.1 403 Forbidden\r\nx-a: b\r\ncontent-length: 2\r\n\r\n"
     assert (found.body, found.address, found.protocol) == (b"no", None, None)
+
+
+async def _over_h2() -> Exchange | None:
+    async with (
+        h2_server([H2Answer(body=b"ok", headers=((b"x-a", b"b"),))]) as server,
+        fetcher_over_h2(to(server.port)) as fetcher,
+    ):
+        capture = Capture(Veil())
+        return capture.exchange(await fetcher.fetch("https://localhost/p?q", capture), MOST)
+
+
+def test_over_http_2_heads_are_made_of_the_fields_and_the_protocol_is_named() -> None:
+    found = asyncio.run(_over_h2())
+    assert found is not None
+    assert found.request.startswith(b"GET /p?q HTTP/1.1\r\nHost: localhost\r\n")
+    assert found.head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"\r\nx-a: b\r\n" in found.head
+    assert (found.body, found.protocol) == (b"ok", "h2")

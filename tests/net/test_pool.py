@@ -346,3 +346,32 @@ def test_idle_connections_are_given_up_where_files_run_out(server_url: str) -> N
                 return [first, await fetcher.fetch("http://b.example/")]
 
     assert all(isinstance(answer, Response) for answer in asyncio.run(play()))
+
+
+class SilentTransport(asyncio.Transport):
+    def abort(self) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return True
+
+
+class SilentLoop(asyncio.SelectorEventLoop):
+    """Makes a connection, closes it and never says so: as uvloop does when it is cancelled just then."""
+
+    async def create_connection(self, protocol_factory: Any, *_: Any, **__: Any) -> Any:
+        protocol_factory().connection_made(SilentTransport())
+        raise asyncio.CancelledError
+
+
+async def _connect_in_vain() -> None:
+    pool = Pool(Direct(GuardedResolver(parse_resolves(["*=127.0.0.1:9"])), NO_ROOTS), most_busy=1)
+    with pytest.raises(asyncio.CancelledError):
+        await pool.connect(Origin("http", "a.test", 80))
+    async with asyncio.timeout(5):
+        await pool.aclose()
+
+
+def test_a_pool_is_closed_though_a_connection_was_given_up_in_the_making() -> None:
+    with asyncio.Runner(loop_factory=SilentLoop) as runner:
+        runner.run(_connect_in_vain())
