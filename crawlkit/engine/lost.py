@@ -7,12 +7,15 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from crawlkit.archive.files import file_name, found_sizes
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.revival import requeue
 from crawlkit.exchange import Extent, Role
 from crawlkit.policy.urls import origin_of
 from crawlkit.state.crawl import CrawlState
+from crawlkit.state.sitemaps import SitemapState
 
 EXTENTS_A_BATCH = 1_000
 
@@ -81,8 +84,18 @@ def _take_back(state: CrawlState, extent: Extent, lost: Lost) -> bool:
         requeue(state, record)
     if extent.role is Role.ROBOTS:
         state.origins.expire(origin_of(extent.url))
+    if extent.role is Role.SITEMAP:
+        _read_again(state, extent.url)
     if (extent.file, extent.offset) in lost.places:
         state.extents.remove(extent)
     else:
         state.extents.supersede(extent)
     return record is not None
+
+
+def _read_again(state: CrawlState, url: str) -> None:
+    """Let a sitemap wait that was read; one that failed would fail again."""
+    row = state.sitemaps.get(url)
+    if row is not None and row.state is SitemapState.READ:
+        state.sitemaps.put(msgspec.structs.replace(row, state=SitemapState.WAITING, attempts=0))
+        state.counters.finished = False

@@ -35,7 +35,7 @@ MOST_AT_ONCE = 4
 MAX_LEVEL = 5
 """Indexes and redirects that may lead to a sitemap. The protocol knows one index, and sites have two."""
 
-ENTRIES_A_STEP = 256
+ENTRIES_A_STEP = 64
 
 MOST_LISTED = 1_000
 """Sitemap lines that are taken from one robots.txt."""

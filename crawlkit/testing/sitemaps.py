@@ -4,10 +4,12 @@ import random
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+from xml.sax.saxutils import escape
 
 from crawlkit.model import Facts, FetchFailure, Reason
 from crawlkit.sitemap import Sitemap, SitemapEntry, SitemapForm
 from crawlkit.testing.graph import Graph
+from crawlkit.testing.site import Reply, robots
 
 Note = tuple[str | None, float | None]
 
@@ -30,6 +32,14 @@ class SitemapPlan:
             return (Facts(faults[number]) if faults[number] else FetchFailure(Reason.RESET, "simulated")), None
         found = self.files.get(url)
         return (Facts(404), None) if found is None else (Facts(200, content_type="application/xml"), found)
+
+    def routes(self, bases: Collection[str]) -> dict[str, Reply]:
+        """Return the robots.txt files and sitemaps as they are served beside a graph with these bases (`Graph.site`)."""
+        own = len(bases) > 1
+        lines = {base: "".join(f"Sitemap: {url}\n" for url in self.listed.get(base, ())) for base in bases}
+        served = {f"{base}/robots.txt": robots(f"User-agent: *\nDisallow:\n{text}") for base, text in lines.items()}
+        served |= {url: _render(sitemap) for url, sitemap in self.files.items()}
+        return {_key(url, own=own): reply for url, reply in served.items()}
 
     def read(self, origins: Collection[str], scope: Collection[str], may_fetch: Callable[[str], bool]) -> set[str]:
         """Return the sitemaps that are read if the robots.txt of `origins` can be had, with the host names in scope."""
@@ -59,6 +69,23 @@ class SitemapPlan:
         return found
 
 
+def _key(url: str, *, own: bool) -> str:
+    parts = urlsplit(url)
+    return (parts.netloc if own else "") + parts.path
+
+
+def _render(sitemap: Sitemap) -> Reply:
+    root, entry = ("sitemapindex", "sitemap") if sitemap.form is SitemapForm.INDEX else ("urlset", "url")
+    items = "".join(
+        f"<{entry}><loc>{escape(url)}</loc>"
+        + ("" if lastmod is None else f"<lastmod>{lastmod}</lastmod>")
+        + ("" if priority is None else f"<priority>{priority}</priority>")
+        + f"</{entry}>"
+        for url, lastmod, priority in sitemap.entries
+    )
+    return Reply(200, (("content-type", "application/xml"),), f"<{root}>{items}</{root}>".encode())
+
+
 def make_sitemaps(seed: int, graph: Graph, most_faults: int) -> SitemapPlan:
     """Return the sitemaps of a web: none for half of the seeds; else with indexes, circles, strangers, some of them broken."""
     rng = random.Random(f"sitemaps {seed}")
@@ -68,7 +95,7 @@ def make_sitemaps(seed: int, graph: Graph, most_faults: int) -> SitemapPlan:
     names = [f"{rng.choice(homes)}/map{number}.xml" for number in range(rng.randint(1, 6))]
     files = {name: _make_file(rng, graph, names) for name in names if rng.random() < 0.9}
     listed = {base: tuple(rng.sample(names, rng.randint(0, min(3, len(names))))) for base in graph.bases}
-    failing = [name for name in names if rng.random() < 0.2]
+    failing = [name for name in names if most_faults and rng.random() < 0.2]
     faults = {name: tuple(rng.choice((0, 500, 503)) for _ in range(rng.randint(1, most_faults))) for name in failing}
     return SitemapPlan(listed, files, faults)
 

@@ -31,6 +31,7 @@ from crawlkit.testing.forks import Ended, Nursery
 from crawlkit.testing.graph import Features, Graph, make_graph
 from crawlkit.testing.log import Request
 from crawlkit.testing.server import SiteServer
+from crawlkit.testing.sitemaps import SitemapPlan, make_sitemaps
 
 WORKERS = (1, 8, 64)
 MOST_KILLS = 12
@@ -57,6 +58,7 @@ class Plan:
     host_concurrency: int
     checkpoint_ms: int
     archives: bool
+    sitemaps: SitemapPlan
 
     @classmethod
     def of(cls, seed: int) -> "Plan":
@@ -69,9 +71,11 @@ class Plan:
             redirects=rng.randint(0, pages // 8), chain=rng.randint(1, 3), canonicals=rng.randint(0, pages // 8),
             missing=rng.randint(0, 5), outside=rng.randint(0, 5), nofollow=rng.randint(0, 5),
         )  # fmt: skip
+        graph = make_graph(pages, seed, hosts=hosts, links_per_page=rng.randint(2, 12), features=features)
         return cls(
             seed=seed,
-            graph=make_graph(pages, seed, hosts=hosts, links_per_page=rng.randint(2, 12), features=features),
+            graph=graph,
+            sitemaps=make_sitemaps(seed, graph, 0),
             workers=rng.choice(WORKERS),
             delay_s=0.5 if manners else 0.0,
             answer_delay_s=rng.choice((0.0, 0.001, 0.01)),
@@ -86,6 +90,7 @@ class Plan:
             *self.graph.seeds, "--resolve", f"*.test=127.0.0.1:{port}", "--delay", f"{self.delay_s}s", "--quiet",
             "--workers", f"{self.workers}", "--host-concurrency", f"{self.host_concurrency}",
             "--checkpoint-interval", f"{self.checkpoint_ms}ms",
+            *(["--sitemaps"] if self.sitemaps.listed else []),
             *(["--warc", "--warc-size", "50KiB"] if self.archives else []),
         ]  # fmt: skip
 
@@ -120,7 +125,8 @@ class Round:
         self._nursery = nursery
         self._figures = figures
         self._rng = random.Random(plan.seed + 1)
-        self._server = SiteServer(plan.graph.site(delay_s=plan.answer_delay_s))
+        sitemaps = plan.sitemaps.routes(plan.graph.bases)
+        self._server = SiteServer(plan.graph.site(delay_s=plan.answer_delay_s) | sitemaps)
 
     def run(self) -> None:
         """Do all of it; Violation if a promise was not kept."""
