@@ -25,6 +25,7 @@ from crawlkit.state.origins import OriginRecord, Origins
 from crawlkit.state.pages import Pages
 from crawlkit.state.reading import read_config, read_counters, read_rescan, read_runs, walk_seeds
 from crawlkit.state.refusals import RefusalRow, Refusals
+from crawlkit.state.sitemaps import SitemapRow, Sitemaps
 from crawlkit.state.store import Store
 from crawlkit.state.templates import AccountRecord, Templates
 
@@ -58,6 +59,7 @@ class Looking:
         self.extents = Extents(store)
         self._store = store
         self._origins = Origins(store)
+        self._sitemaps = Sitemaps(store, self._hosts, self.counters)
         self._refusals = Refusals(store, self.counters)
 
     def config(self) -> Config:
@@ -96,6 +98,10 @@ class Looking:
     def origin(self, origin: str) -> OriginRecord:
         """Return what is known of an origin's robots.txt."""
         return self._origins.get(origin)
+
+    def sitemap(self, url: str) -> SitemapRow | None:
+        """Return what is known of a sitemap, None if the URL is none that was met."""
+        return self._sitemaps.get(url)
 
     def account(self, name: str) -> AccountRecord | None:
         """Return what a template or a host has for the budget, None if nothing was counted."""

@@ -116,6 +116,14 @@ _LISTING = {SEED: Facts(200, "text/html", links=tuple(_LIKE), sketch=(1, 2, 3)),
 _SMALL_BUDGET = {"template_budget": 3, "robots": False}
 _DEAD = {url: FetchFailure(Reason.CONNECT, "refused") for url in _urls("/", 20)}
 
+_MAPPED: Mapping[str, Answer | list[Answer]] = {
+    f"{A}/robots.txt": file(f"Sitemap: {MAP}"),
+    SEED: page(),
+    MAP: Facts(200),
+    X: page(),
+    f"{A}/y": page(),
+}
+
 _FATES: Mapping[str, Case] = {
     NoUrl.INVALID: Case(
         summary="not a URL: it has to be absolute, like https://example.com/", remedy=None, standing="no_url", url="a.test/x"
@@ -128,6 +136,20 @@ _FATES: Mapping[str, Case] = {
         summary=f"fetched: status 302, redirects to {A}/y",
         remedy=None,
         web={SEED: page(X), X: moved(f"{A}/y"), f"{A}/y": page()},
+    ),
+    Fate.ROBOTS_FILE: Case(
+        summary="not a page: it was asked for as a robots.txt",
+        remedy="to crawl it as a page too: start another crawl with it as a seed",
+        standing="unseen",
+        url=f"{A}/robots.txt",
+    ),
+    Fate.SITEMAP: Case(
+        summary="not a page: it was met as a sitemap",
+        remedy="to crawl it as a page too: start another crawl with it as a seed",
+        standing="unseen",
+        url=MAP,
+        web=_MAPPED,
+        settings={"sitemaps": True},
     ),
     Fate.QUEUED: Case(
         summary="queued: limit.pages is reached (1 pages of 1)",
@@ -303,7 +325,7 @@ _REFUSALS: Mapping[str, Case] = {
         remedy=f"{AS_SEED}, or with a greater --max-sitemap-urls",
         standing="refused",
         url=f"{A}/y",
-        web={f"{A}/robots.txt": file(f"Sitemap: {MAP}"), SEED: page(), MAP: Facts(200), X: page()},
+        web=_MAPPED,
         settings={"sitemaps": True, "max_sitemap_urls": 1},
     ),
 }

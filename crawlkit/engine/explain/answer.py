@@ -13,6 +13,8 @@ class Fate(StrEnum):
 
     PAGE = "done.page"
     REDIRECT = "done.redirect"
+    ROBOTS_FILE = "done.robots"  # asked for as a robots.txt, and not as a page
+    SITEMAP = "done.sitemap"  # met as a sitemap, and not as a page
     QUEUED = "pending.queued"
     IN_FLIGHT = "pending.in_flight"
     RETRY = "pending.retry"  # a fetch failed, and another one waits for its time

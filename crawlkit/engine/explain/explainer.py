@@ -51,8 +51,9 @@ class Explainer:
         StateDamaged if what is stored of it cannot be read.
         """
         reading = read_url(text)
+        shown = text.encode(errors="replace").decode()  # an argument's bytes need not be UTF-8
         said = Explanation(
-            typed=text, url=reading.url, code="", standing=Standing.NO_URL, summary="", remedy=None, steps=reading.steps
+            typed=shown, url=reading.url, code="", standing=Standing.NO_URL, summary="", remedy=None, steps=reading.steps
         )
         if reading.url is None:
             assert reading.problem is not None

@@ -64,7 +64,13 @@ def linkers_of(looking: Looking, url: str, most: int) -> tuple[Linkers, tuple[Re
 
 def path_to(looking: Looking, url: str, most: int) -> Path:
     """Return a way to a URL that was seen, searching up to `most` records for where the first-met way is not a shortest."""
-    purse = Purse(most)
+    near = _walk(looking, url, Purse(most))
+    # Redirects in a circle may lead a shortest way astray, since they take no depth; the first-met way has no circles.
+    return near if near.complete else _walk(looking, url, None)
+
+
+def _walk(looking: Looking, url: str, purse: Purse | None) -> Path:
+    """Return a way to a URL, backwards: where each was first met, or along what is nearer, as far as the purse goes."""
     steps: list[PathStep] = []
     met = {url}
     shortest = True
@@ -75,7 +81,7 @@ def path_to(looking: Looking, url: str, most: int) -> Path:
         start = _start(looking, known)
         if start is not None:
             return _path([*steps, PathStep(url, start)], shortest=shortest, complete=True)
-        near = _nearer(looking, url, known, purse, met)
+        near = None if purse is None else _nearer(looking, url, known, purse, met)
         if near is None and known.via is not None and known.via not in met:
             shortest = False
             near = known.via, _how(looking, known.via, url)

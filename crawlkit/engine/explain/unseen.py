@@ -7,8 +7,9 @@ from crawlkit.config import Config
 from crawlkit.engine.explain.answer import Code, Fate, Linkers, Ruling
 from crawlkit.engine.explain.path import is_too_many, leads_to, linkers_of
 from crawlkit.model import Reason, Record, Refusal
-from crawlkit.policy.urls import host_of
+from crawlkit.policy.urls import host_of, origin_of
 from crawlkit.state.looking import Looking
+from crawlkit.state.origins import RobotsState
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,19 @@ def why_unseen(url: str, rulings: Iterable[Ruling], looking: Looking, config: Co
     admitting = [record for record, _ in ways]
     if any(looking.owes_links(record, host_of(record.url)) for record in admitting):
         return Unseen(Fate.LINKS, depth, linkers)
+    file = None if records or kept else _as_file(url, looking)
+    if file is not None:
+        return Unseen(file, None, linkers)
     others = [record for record in records if record not in admitting]
     return Unseen(_by_links(url, admitting, others, None if kept is None else kept.refusal, linkers), depth, linkers)
+
+
+def _as_file(url: str, looking: Looking) -> Fate | None:
+    """Return as what a URL is known that is no page's: a robots.txt, a sitemap."""
+    origin = origin_of(url)
+    if url == f"{origin}/robots.txt" and looking.origin(origin).state is not RobotsState.UNKNOWN:
+        return Fate.ROBOTS_FILE
+    return None if looking.sitemap(url) is None else Fate.SITEMAP
 
 
 def _admitting(records: Iterable[Record], url: str) -> Iterator[tuple[Record, int]]:

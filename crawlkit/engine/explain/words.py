@@ -50,28 +50,30 @@ def _reason_words(code: Reason, said: Explanation) -> str:
     return f"{how}: {SENTENCES[code].rstrip('.')}{f' ({message})' if message else ''}"
 
 
-def _fate_words(code: Fate, said: Explanation) -> str:  # noqa: PLR0911  (one return a code)
+_FATES = {
+    Fate.ROBOTS_FILE: "not a page: it was asked for as a robots.txt",
+    Fate.SITEMAP: "not a page: it was met as a sitemap",
+    Fate.IN_FLIGHT: "in flight: it was asked for, and the answer is not here yet",
+    Fate.LINKS: "not admitted yet: a page that links to it has links that are still to be walked",
+    Fate.NEVER_LINKED: "never met: no page of this crawl links to it",
+    Fate.UNEXPLAINED: "not admitted, though a page links to it and no rule forbids it",
+}
+
+
+def _fate_words(code: Fate, said: Explanation) -> str:
     match code:
         case Fate.PAGE | Fate.REDIRECT:
             return _done_words(said)
-        case Fate.IN_FLIGHT:
-            return "in flight: it was asked for, and the answer is not here yet"
         case Fate.QUEUED:
             return f"queued: {_queued_words(said)}"
         case Fate.RETRY:
             failed = said.attempts.failed if said.attempts else 0
             return f"waiting to be tried again, after {failed} failed {'try' if failed == 1 else 'tries'}"
-        case Fate.LINKS:
-            return "not admitted yet: a page that links to it has links that are still to be walked"
-        case Fate.NEVER_LINKED:
-            return "never met: no page of this crawl links to it"
         case Fate.NOT_FOUND:
             searched = said.linked_from.searched if said.linked_from else 0
             return f"never admitted, and none of the {searched:,} records searched links to it"
-        case Fate.UNEXPLAINED:
-            return "not admitted, though a page links to it and no rule forbids it"
         case _:
-            assert_never(code)
+            return _FATES[code]
 
 
 def _done_words(said: Explanation) -> str:
@@ -161,6 +163,8 @@ def _fate_remedy(code: Fate, said: Explanation, directory: str, *, running: bool
     match code:
         case Fate.PAGE | Fate.REDIRECT | Fate.IN_FLIGHT:
             return None
+        case Fate.ROBOTS_FILE | Fate.SITEMAP:
+            return f"to crawl it as a page too: {_AGAIN} it as a seed"
         case Fate.QUEUED:
             limit = next((ruling.rule for ruling in said.rules if ruling.code in ("limit.pages", "limit.host")), None)
             return f"to go on: crawlkit resume {directory} --set {limit}=N" if limit else resume
