@@ -139,6 +139,9 @@ class Config:
     max_sitemap_urls: int = _setting(
         1_000_000, ValueKind.COUNT, Change.FIXED, "Most URLs, and further sitemaps, that the sitemaps of one host may name."
     )
+    plugin: tuple[str, ...] = _setting(
+        (), ValueKind.PLUGINS, Change.NOTED, "A Python file, or an entry point's name, whose functions have a say in the crawl."
+    )
     user_agent: str = _setting(
         USER_AGENT, ValueKind.TEXT, Change.FIXED, "Sent with each request; its product token is matched in robots.txt."
     )
@@ -244,7 +247,7 @@ def changed_config(config: Config, changes: Mapping[str, object]) -> Config:
     for key, value in read.items():
         before = getattr(config, key)
         match SETTINGS[key].change:
-            case Change.FREE:
+            case Change.FREE | Change.NOTED:
                 continue
             case Change.RAISE if value is None or (before is not None and value >= before):
                 continue

@@ -46,6 +46,14 @@ class SecretPlace(StrEnum):
     FILE = "file"
 
 
+class PluginPlace(NamedTuple):
+    """One item of `plugin`: a file or, where that is None, an entry point; its digest or version when the crawl began."""
+
+    file: str | None
+    name: str
+    pin: str | None
+
+
 class Credential(NamedTuple):
     """One item of `auth`: the secret for `host` (as in a URL's normal form, no brackets) is at `name` of `place`."""
 
@@ -63,6 +71,10 @@ class Header(NamedTuple):
     place_name: str = ""
 
 
+_PLUGIN: Final = re.compile(
+    r"(?P<file>[^\x00-\x1f\x7f]+\.py)(?:#(?P<digest>sha256:[0-9a-f]{64}))?"
+    r"|(?P<name>[A-Za-z_][\w.-]*)(?:#(?P<version>[!-~]+))?"
+)
 _PLACE: Final = r"(?:(env):([A-Za-z_]\w*)|(file):([^\x00-\x1f\x7f]+))"
 
 
@@ -111,6 +123,22 @@ def check_header(item: str) -> str:
     if name in SECRET_HEADERS and re.fullmatch(_PLACE, match[2], re.ASCII) is None:
         raise ValueError(f"{match[1]}: env:NAME or {match[1]}: file:PATH, where its value is to be read: settings are stored")
     return f"{match[1]}: {match[2]}"
+
+
+def check_added_header(name: str, value: str) -> None:
+    """Check a header that a plugin adds to a request: any that is not the crawler's own; ValueError otherwise."""
+    if re.fullmatch(_TOKEN, name) is None or not is_field_value(value):
+        raise ValueError("a header is a token and one line of printable ASCII text")
+    if name.lower() in _NOT_FREE | {"user-agent", "proxy-authorization"}:
+        raise ValueError(f"the header {name} is the crawler's own")
+
+
+def check_plugin(item: str) -> str:
+    """Check a plugin: a Python file or the name of an entry point, perhaps with what it was when the crawl began."""
+    text = item.strip()
+    if re.fullmatch(_PLUGIN, text) is None:
+        raise ValueError("FILE.py, or the name of an entry point of the group crawlkit.plugins")
+    return text
 
 
 def check_credential(item: str) -> str:
@@ -184,6 +212,13 @@ def parse_credential(item: str) -> Credential:
         raise ValueError("HOST=env:NAME or HOST=file:PATH, where user:password is to be read, HOST in ASCII and without a port")
     name = str(ipaddress.IPv6Address(match[1])) if match[1] else match[2].lower()
     return Credential(name, SecretPlace(match[3] or match[5]), match[4] or match[6])
+
+
+def parse_plugin(item: str) -> PluginPlace:
+    """Return the parts of a checked plugin."""
+    match = _PLUGIN.fullmatch(item)
+    assert match is not None
+    return PluginPlace(match["file"], match["name"] or "", match["digest"] or match["version"])
 
 
 def parse_secret_place(text: str) -> tuple[SecretPlace, str]:

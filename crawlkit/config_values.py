@@ -19,6 +19,7 @@ from crawlkit.config_items import (
     check_header,
     check_network,
     check_pattern,
+    check_plugin,
     check_proxy,
     check_resolve,
     check_secret_place,
@@ -32,6 +33,7 @@ class Change(Enum):
     """What a resume may do to a setting of a crawl that exists."""
 
     FREE = "free"  # how the work is done, not what is done
+    NOTED = "noted"  # decides what the report holds, which then says that it was changed
     RAISE = "raise"  # a limit: may be raised or lifted
     FIXED = "fixed"  # decides what the report holds
 
@@ -53,6 +55,7 @@ class ValueKind(Enum):
     HEADERS = "NAME: VALUE"
     CREDENTIALS = "HOST=env:NAME|file:PATH"
     EXTRACTS = "NAME=CSS[@ATTR]"
+    PLUGINS = "FILE.py|NAME"
     PROXY = "URL"
     SECRET = "env:NAME|file:PATH"
 
@@ -97,6 +100,7 @@ _ITEM_CHECKS: Mapping[ValueKind, ItemCheck] = {
     ValueKind.HEADERS: check_header,
     ValueKind.CREDENTIALS: check_credential,
     ValueKind.EXTRACTS: check_extract,
+    ValueKind.PLUGINS: check_plugin,
 }
 _TEXT_CHECKS: Mapping[ValueKind, ItemCheck] = {ValueKind.PROXY: check_proxy, ValueKind.SECRET: check_secret_place}
 _CHECKS: Mapping[ValueKind, ItemCheck] = {**_ITEM_CHECKS, **_TEXT_CHECKS}
@@ -138,7 +142,7 @@ def format_value(kind: ValueKind, value: Any) -> str:
             return "true" if value else "false"
         case (
             ValueKind.PATTERNS | ValueKind.RESOLVES | ValueKind.NETWORKS | ValueKind.HEADERS | ValueKind.CREDENTIALS
-            | ValueKind.EXTRACTS
+            | ValueKind.EXTRACTS | ValueKind.PLUGINS
         ):  # fmt: skip
             return "\n".join(value)
         case (

@@ -8,6 +8,7 @@ exhaustively.
 
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
+from typing import Any
 
 import msgspec
 
@@ -63,6 +64,7 @@ class Reason(StrEnum):
     ROBOTS_DISALLOW = "robots.disallow"
     ROBOTS_UNREACHABLE = "robots.unreachable"
     ROBOTS_DELAY = "robots.delay_too_long"
+    HOOK_FAILED = "hook.failed"  # a plugin raised, or returned what it may not
 
 
 class Source(IntEnum):
@@ -81,6 +83,7 @@ class Refusal(StrEnum):
     EXCLUDE = "scope.exclude"
     DEPTH = "depth.limit"
     NOFOLLOW = "nofollow"
+    HOOK = "hook.refused"  # a plugin does not accept it
     TRAP_LENGTH = "trap.length"
     TRAP_PATH_REPEAT = "trap.path_repeat"
     TRAP_HOST_IN_PATH = "trap.host_in_path"
@@ -143,8 +146,8 @@ class FetchFailure(msgspec.Struct, frozen=True):
     message: str
 
 
-FieldValue = str | None | tuple[str, ...]
-"""A field that was picked from a page: one text, None where nothing matches, or a list."""
+FieldValue = str | int | float | bool | None | tuple[Any, ...] | dict[str, Any]
+"""A field of a page: `extract` picks one text, None where nothing matches, or a list; a plugin may add any JSON value."""
 
 
 class Content(msgspec.Struct, frozen=True, array_like=True):

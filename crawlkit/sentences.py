@@ -27,6 +27,7 @@ SENTENCES: Mapping[Reason, str] = MappingProxyType(
         Reason.ROBOTS_DISALLOW: "robots.txt disallows this URL.",
         Reason.ROBOTS_UNREACHABLE: "robots.txt could not be had, so the URL counts as disallowed.",
         Reason.ROBOTS_DELAY: "robots.txt asks for a longer Crawl-delay than is accepted.",
+        Reason.HOOK_FAILED: "A plugin failed on this URL.",
     }
 )
 """The fixed sentence of each reason: what the report's `detail` says."""

@@ -28,6 +28,7 @@ BASE = frozenset(
         "clock",
         "durable",
         "exchange",
+        "plugins",
         "sitemap",
         "sentences",
     }

@@ -305,6 +305,7 @@ def test_the_hash_changes_with_what_decides_the_report_and_with_nothing_else(key
         ValueKind.HEADERS: ("X: 1",),
         ValueKind.CREDENTIALS: ("a.example=env:A",),
         ValueKind.EXTRACTS: ("a=h1",),
+        ValueKind.PLUGINS: ("a.py",),
         ValueKind.PROXY: "http://proxy.test:3128",
         ValueKind.GROUPING: "address",
         ValueKind.SECRET: "env:A",

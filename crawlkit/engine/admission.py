@@ -23,10 +23,19 @@ REFUSED_IN_MEMORY = 50_000
 
 
 class Admission:
-    """Meets URLs on behalf of the coordinator; `on_work` is told of hosts that got something to do."""
+    """Meets URLs on behalf of the coordinator; `on_work` is told of hosts that got something to do.
+
+    `priority` gives the place in its queue of a URL that is admitted, None for that of its depth.
+    """
 
     def __init__(
-        self, state: CrawlState, scope: Scope, config: Config, budget: Budget, on_work: Callable[[Host], None]
+        self,
+        state: CrawlState,
+        scope: Scope,
+        config: Config,
+        budget: Budget,
+        on_work: Callable[[Host], None],
+        priority: Callable[[str], int | None] | None = None,
     ) -> None:
         self._state = state
         self._scope = scope
@@ -34,6 +43,7 @@ class Admission:
         self._traps = Traps.of(config)
         self._budget = budget
         self._on_work = on_work
+        self._priority = priority
         self._refused: dict[str, Refusal] = {}  # by scope only, which is a function of the URL
 
     def meet(self, edge: Edge, via: str | None, source: int = Source.LINK) -> bool:
@@ -46,6 +56,9 @@ class Admission:
         entry = seen.recent(url)
         if entry is None:
             refusal = self._out_of_scope(url)
+            if refusal is Refusal.HOOK:
+                self.refuse(RefusalRow(url, refusal, depth, via))
+                return True
             if refusal is not None:
                 self._state.counters.refuse(refusal)
                 return True
@@ -63,7 +76,8 @@ class Admission:
             return False
         else:
             host = self._state.hosts.get(name)
-            self._state.frontier.add(url, host, depth, hops, via, source)
+            priority = None if self._priority is None else self._priority(url)
+            self._state.frontier.add(url, host, depth, hops, via, source, priority=priority)
             self._on_work(host)
         return True
 

@@ -16,7 +16,7 @@ from crawlkit.engine.budget import Budget
 from crawlkit.engine.ending import Ending, ending_of, settle_reasons
 from crawlkit.engine.gate import Gate, Leave
 from crawlkit.engine.growth import Growth
-from crawlkit.engine.hook import OnPage, PageHookError, show
+from crawlkit.engine.hook import NOBODY, Callers, PageHookError, show
 from crawlkit.engine.robots import Robots
 from crawlkit.engine.schedule import MOST_HOSTS, Schedule
 from crawlkit.engine.sitemaps import SitemapReader
@@ -53,17 +53,17 @@ class Coordinator:
         config: Config,
         scope: Scope,
         now: float,
-        on_page: OnPage | None = None,
+        callers: Callers = NOBODY,
         *,
         most_hosts: int = MOST_HOSTS,
     ) -> None:
         self.state = state
         self._config = config
-        self._on_page = on_page
+        self._callers = callers
         self._now = now
         self.schedule = Schedule(state, config, state.begin_run(now).quiet_from_s, most_hosts)
         budget = Budget(state.templates, config.template_budget)
-        self._admission = Admission(state, scope, config, budget, self._offer)
+        self._admission = Admission(state, scope, config, budget, self._offer, callers.priority)
         self._growth = Growth(state, self._admission, budget)
         self._robots = Robots(state, config)
         self._gate = Gate(state, config, self._robots, self.schedule)
@@ -288,7 +288,7 @@ class Coordinator:
         entry = state.seen.entry(url, host.id)
         record = state.pages.with_note(record_of(Place(url, *entry.head, waited.attempts, waited.via), done, fetched))
         try:
-            show(self._on_page, record)
+            show(self._callers, record)
         except PageHookError:
             state.frontier.release(url, host)
             raise

@@ -1,10 +1,27 @@
-"""What the caller is shown of each page, and what it raises then."""
+"""What the caller and the plugins are shown and asked while the coordinator works, and what becomes of an exception then."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from crawlkit.model import Kind, Record
 
 OnPage = Callable[[Record], object]
+OnRecord = Callable[[Record], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """Whom the coordinator calls: with each page, with each record, and for the priority of a URL (None for its depth).
+
+    Only `on_page` may raise: that ends the run.
+    """
+
+    on_page: OnPage | None = None
+    on_record: OnRecord | None = None
+    priority: Callable[[str], int | None] | None = None
+
+
+NOBODY = Callers()
 
 
 class PageHookError(Exception):
@@ -15,11 +32,12 @@ class PageHookError(Exception):
         self.original = original
 
 
-def show(on_page: OnPage | None, record: Record) -> None:
-    """Show the caller a record, if it is a page and is wanted; PageHookError for whatever comes of that."""
-    if on_page is None or record.kind is not Kind.PAGE:
-        return
-    try:
-        on_page(record)
-    except Exception as error:
-        raise PageHookError(error) from error
+def show(callers: Callers, record: Record) -> None:
+    """Show the callers a record as far as they want it; PageHookError for whatever `on_page` makes of a page."""
+    if callers.on_page is not None and record.kind is Kind.PAGE:
+        try:
+            callers.on_page(record)
+        except Exception as error:
+            raise PageHookError(error) from error
+    if callers.on_record is not None:
+        callers.on_record(record)

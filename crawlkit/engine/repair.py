@@ -18,6 +18,7 @@ from crawlkit.durable import sync_directory
 from crawlkit.engine.admission import Admission
 from crawlkit.engine.budget import Budget
 from crawlkit.engine.growth import Growth
+from crawlkit.engine.plugging import load_plugins
 from crawlkit.errors import ConfigError, StateDamaged, StateError, StateExists, StateVersion, StorageError
 from crawlkit.model import Kind, OrderReason, Record, Refusal, Source
 from crawlkit.policy.edges import Edge, admitting_edges
@@ -203,7 +204,7 @@ class _Rebuilding:
     def __init__(self, state: CrawlState, config: Config, seeds: list[str]) -> None:
         self._state = state
         self._seeds = seeds
-        scope = Scope.of(seeds, config)
+        scope = Scope.of(seeds, config, load_plugins(config.plugin).accepts)
         self._admission = Admission(state, scope, config, Budget(state.templates, 0), lambda _: None)
         budget = Budget(state.templates, config.template_budget)
         self._growth = Growth(state, Admission(state, scope, config, budget, lambda _: None), budget)

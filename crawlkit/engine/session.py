@@ -4,7 +4,7 @@ import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from crawlkit.clock import Clock, SystemClock
@@ -14,14 +14,15 @@ from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.credentials import Carried, carried_by
 from crawlkit.engine.earlier import Earlier, identity_of, open_earlier
 from crawlkit.engine.ending import Ending, exit_status
-from crawlkit.engine.hook import OnPage
+from crawlkit.engine.hook import Callers, OnPage
 from crawlkit.engine.loop import Loop
 from crawlkit.engine.lost import find_lost, take_back
 from crawlkit.engine.network import UNVERIFIED, check_network, open_network, open_resolver, seeds_private_addresses
+from crawlkit.engine.plugging import UNPLUGGED, Plugged, load_plugins
 from crawlkit.engine.revival import revive
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import ExitStatus, UsageError
-from crawlkit.model import Kind, Reason, Record
+from crawlkit.model import Kind, OrderReason, Reason, Record
 from crawlkit.net.transport import Transport
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, parse_seed
@@ -88,6 +89,15 @@ class Surroundings:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class _Equipment:
+    """What a run was given besides its settings: what requests carry, plugins, what an earlier crawl knows."""
+
+    carried: Carried
+    plugged: Plugged
+    earlier: Earlier | None
+
+
 def default_directory(seeds: Sequence[str]) -> Path:
     """Return `<host of the first seed>.crawl`. UsageError without a seed, or if it is no URL."""
     return Path(f"{host_of(read_seeds(seeds[:1])[0])}.crawl")
@@ -114,7 +124,9 @@ async def begin(
     StateError and its kinds for the directories.
     """
     urls = read_seeds(seeds)
-    scope = Scope.of(urls, config)
+    plugged = load_plugins(config.plugin)
+    config = replace(config, plugin=plugged.pins)
+    scope = Scope.of(urls, config, plugged.accepts)
     check_network(config)
     carried = carried_by(config, surroundings.environ)
     check_space(directory, config.min_free_disk)
@@ -125,7 +137,7 @@ async def begin(
         if surroundings.transport is None:
             state.allow_private(await seeds_private_addresses(urls, config))
         open_archive(state, config)
-        coordinator = Coordinator(state, config, scope, surroundings.clock.now(), hooks.on_page)
+        coordinator = Coordinator(state, config, scope, surroundings.clock.now(), _callers(state, hooks, plugged))
         for start in range(0, len(urls), SEEDS_A_BATCH):
             some = urls[start : start + SEEDS_A_BATCH]
             for number, url in enumerate(some, start):
@@ -134,7 +146,7 @@ async def begin(
             coordinator.freeze(surroundings.clock.now()).write()
             state.installed()
         state.seal()
-        return await _drive(state, coordinator, hooks, surroundings, carried, earlier)
+        return await _drive(state, coordinator, hooks, surroundings, _Equipment(carried, plugged, earlier))
 
 
 async def go_on(
@@ -155,10 +167,12 @@ async def go_on(
         is_idle = state.counters.finished and not (changes or retry or lost)
         check_network(config)
         carried = Carried() if is_idle else carried_by(config, surroundings.environ)
+        plugged = UNPLUGGED if is_idle else load_plugins(config.plugin)
         if not is_idle:
+            config = replace(config, plugin=plugged.pins)
             check_space(directory, config.min_free_disk)
-        scope = Scope.of(list(state.seeds()), config)
-        coordinator = Coordinator(state, config, scope, surroundings.clock.now(), hooks.on_page)
+        scope = Scope.of(list(state.seeds()), config, plugged.accepts)
+        coordinator = Coordinator(state, config, scope, surroundings.clock.now(), _callers(state, hooks, plugged))
         if lost:
             hooks.on_warning(take_back(state, coordinator, lost, surroundings.clock.now()))
         open_archive(state, config)
@@ -170,26 +184,29 @@ async def go_on(
         # Before the first request: a kill soon after it must not look like the clean end of the run before.
         coordinator.freeze(surroundings.clock.now()).write()
         state.installed()
-        return await _drive(state, coordinator, hooks, surroundings, carried, earlier)
+        return await _drive(state, coordinator, hooks, surroundings, _Equipment(carried, plugged, earlier))
+
+
+def _callers(state: CrawlState, hooks: Hooks, plugged: Plugged) -> Callers:
+    """Return whom the coordinator calls; where there are plugins, which nobody can know to be pure, the report says so."""
+    if plugged.pins:
+        state.counters.depend(OrderReason.HOOK)
+    return Callers(hooks.on_page, priority=plugged.priority)
 
 
 async def _drive(
-    state: CrawlState,
-    coordinator: Coordinator,
-    hooks: Hooks,
-    surroundings: Surroundings,
-    carried: Carried,
-    earlier: Earlier | None,
+    state: CrawlState, coordinator: Coordinator, hooks: Hooks, surroundings: Surroundings, equipment: _Equipment
 ) -> Outcome:
     config = state.config()
     if config.insecure:
         hooks.on_warning(UNVERIFIED)
     resolver = open_resolver(config, state.private_addresses())
     transport = surroundings.transport or open_network(
-        config, resolver, connections=config.workers, proxy_proof=carried.proxy_proof
+        config, resolver, connections=config.workers, proxy_proof=equipment.carried.proxy_proof
     )
     try:
-        worker = Worker(transport, config, surroundings.clock, carried.extra, resolver, earlier)
+        extra, earlier, plugged = equipment.carried.extra, equipment.earlier, equipment.plugged
+        worker = Worker(transport, config, surroundings.clock, extra, resolver, earlier=earlier, plugged=plugged)
         loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn)
         with hooks.around(loop):
             async with hooks.beside(Running(coordinator, loop, config, surroundings.clock)):

@@ -8,7 +8,7 @@ from pathlib import Path
 from crawlkit.config import Config
 from crawlkit.engine.verify_archive import ArchiveCheck
 from crawlkit.errors import StateDamaged
-from crawlkit.model import Record, Source
+from crawlkit.model import Record, Refusal, Source
 from crawlkit.policy.edges import Edge, admitting_edges
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.traps import Traps
@@ -45,7 +45,7 @@ def verify(directory: Path, thoroughness: Thoroughness) -> Report:
         archive.check_files()
         if thoroughness is not Thoroughness.QUICK:
             bloom = _filter(directory, opened, resources)
-            links = _links(opened.store, verification)
+            links = _links(opened, verification)
             verification.check_rows(bloom, _looking(links, archive))
             verification.reading(archive.check_rows, Rule.READABLE)
         if thoroughness is Thoroughness.DEEP and not verification.findings.has(Rule.DECODES):
@@ -73,12 +73,14 @@ def _filter(directory: Path, opened: Opened, resources: ExitStack) -> MappedBloo
     return bloom
 
 
-def _links(store: Store, verification: Verification) -> "LinkCheck | None":
+def _links(opened: Opened, verification: Verification) -> "LinkCheck | None":
     """Return the check of links; None where the settings that it depends on cannot be read (which was noted)."""
     try:
-        config = read_config(store)
-        scope = Scope.of(list(walk_seeds(store)), config)
-        return LinkCheck(store, verification, config, scope)
+        config = read_config(opened.store)
+        # What plugins said, now or before a change of the settings, is known only of some: any URL may be one of the others.
+        has_plugins = bool(opened.summary.counters.refused.get(Refusal.HOOK))
+        scope = Scope.of(list(walk_seeds(opened.store)), config)
+        return LinkCheck(opened.store, verification, config, scope, may_be_unseen=has_plugins)
     except StateDamaged:
         return None
 
@@ -86,13 +88,15 @@ def _links(store: Store, verification: Verification) -> "LinkCheck | None":
 class LinkCheck:
     """Checks for each record what it admits: in scope and within the depth limit it was seen, as linked, and no further away.
 
-    What looks like a trap may be unseen, and so may what a page leads to that had to wait for a budget.
+    What looks like a trap may be unseen, and so may what a page leads to that had to wait for a budget; and anything where
+    `may_be_unseen`.
     """
 
-    def __init__(self, store: Store, verification: Verification, config: Config, scope: Scope) -> None:
+    def __init__(self, store: Store, verification: Verification, config: Config, scope: Scope, *, may_be_unseen: bool) -> None:
         self._store = store
         self._verification = verification
         self._findings = verification.findings
+        self._may_be_unseen = may_be_unseen
         self._max_depth = config.max_depth
         self.archives = config.warc
         self._traps = Traps.of(config)
@@ -108,7 +112,7 @@ class LinkCheck:
             self._findings.checked["links"] += 1
             found = self._target(edge.url)
             if found is None:
-                if not (record.held or self._traps.judge(edge.url) or self._owed(key, record)):
+                if not (record.held or self._may_be_unseen or self._traps.judge(edge.url) or self._owed(key, record)):
                     self._findings.broke(Rule.EDGES_SEEN, f"{record.url} links to {edge.url}")
             elif self._is_behind(found, edge) and not self._excused(key, record, edge):
                 self._findings.broke(

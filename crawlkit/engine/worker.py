@@ -12,6 +12,7 @@ from crawlkit.config import Config
 from crawlkit.config_extract import parse_extract
 from crawlkit.config_items import parse_header
 from crawlkit.engine.earlier import Earlier, Known
+from crawlkit.engine.plugging import UNPLUGGED, Plugged
 from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Response, RobotsJob, SitemapJob
 from crawlkit.net.capture import Capture, Veil
 from crawlkit.net.fetch import ExtraHeaders, Fetcher
@@ -43,17 +44,20 @@ INLINE_SITEMAP_BYTES = 32 * 1024
 class Worker:
     """Carries out jobs through one transport."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (all that a fetch stands on)
         self,
         transport: Transport,
         config: Config,
         clock: Clock,
         extra: ExtraHeaders,
         resolver: GuardedResolver | None = None,
+        *,
         earlier: Earlier | None = None,
+        plugged: Plugged = UNPLUGGED,
     ) -> None:
         self._clock = clock
         self._earlier = earlier
+        self._plugged = plugged if plugged.pins else None
         rules = tuple(map(parse_extract, config.extract))
         self._wanted = Wanted(
             config.product_token().lower(),
@@ -78,9 +82,12 @@ class Worker:
             found = await fetcher.find(job.url, self._resolver)
             if not isinstance(found, Found) or found.address != job.address:
                 return Fetched(job, started_s, self._clock.now(), found)
-        capture = None if self._veil is None else Capture(self._veil)
+        added = () if self._plugged is None or not isinstance(job, PageJob) else self._plugged.headers_for(job.url)
+        if isinstance(added, FetchFailure):
+            return Fetched(job, started_s, self._clock.now(), added)
+        capture = None if self._veil is None else Capture(self._veil.also_over(added))
         known = self._known(job)
-        answer = await fetcher.fetch(job.url, capture, () if known is None else known.validators)
+        answer = await fetcher.fetch(job.url, capture, added if known is None else (*added, *known.validators))
         ended_s = self._clock.now()
         if self._resolver is not None and isinstance(answer, FetchFailure) and answer.reason is not Reason.PROTOCOL:
             self._resolver.note_failure(Origin.of(job.url).host)
@@ -94,7 +101,9 @@ class Worker:
             answer = msgspec.structs.replace(answer, body=b"")  # what else it says is in the head
         sketched = isinstance(job, PageJob) and job.sketched
         facts = await self._read(job.url, answer, sketched=sketched)
-        return Fetched(job, started_s, ended_s, facts, exchange, sitemap)
+        if self._plugged is None or not isinstance(job, PageJob):
+            return Fetched(job, started_s, ended_s, facts, exchange, sitemap)
+        return Fetched(job, started_s, ended_s, self._plugged.read(job.url, answer, facts), exchange, sitemap)
 
     def _known(self, job: Job) -> Known | None:
         """Return what an earlier crawl knows of a page; of one that may be a sitemap not, since that has to be read."""

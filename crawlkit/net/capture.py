@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import httpx
@@ -33,8 +33,13 @@ class Veil:
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        any_name = "|".join(re.escape(name.lower()) for name in sorted({*_PROOFS, *names}))
+        self._names = frozenset(name.lower() for name in names) | _PROOFS
+        any_name = "|".join(map(re.escape, sorted(self._names)))
         self._lines = re.compile(rf"^({any_name}):[^\r\n]*".encode(), re.IGNORECASE | re.MULTILINE)
+
+    def also_over(self, fields: Sequence[tuple[bytes, bytes]]) -> "Veil":
+        """Return a veil that hides the values of further fields too."""
+        return Veil((*self._names, *(name.decode("latin-1") for name, _ in fields))) if fields else self
 
     def over(self, request: bytes) -> bytes:
         """Return a request without them."""

@@ -112,7 +112,10 @@ class Fetcher:
     async def fetch(
         self, url: str, capture: Capture | None = None, more: Sequence[tuple[bytes, bytes]] = ()
     ) -> Response | FetchFailure:
-        """Return what GET on `url` (normal form) led to; `capture` keeps what went over the wire, `more` are further fields."""
+        """Return what GET on `url` (normal form) led to; `capture` keeps what went over the wire.
+
+        `more` are further fields of this one request, in the place of those that it has under their names.
+        """
         return await self._in_time(self._get(url, capture, more))
 
     async def find(self, url: str, resolver: GuardedResolver) -> Found | FetchFailure:
@@ -143,7 +146,8 @@ class Fetcher:
         path = url.index("/", url.index("//") + 2)
         origin, headers = self._site(url[:path])
         if more:
-            headers = httpx.Headers([*headers.raw, *more])
+            names = {name.lower() for name, _ in more}
+            headers = httpx.Headers([*(each for each in headers.raw if each[0].lower() not in names), *more])
         request = Get(url, origin, url[path:].encode(), headers)
         response = await self._transport.handle_async_request(request)
         stream = response.stream

@@ -40,7 +40,7 @@ class Signal(Enum):
     COMPLAINT = auto()  # 429 or 503
     ERROR = auto()  # another server error
     NO_CONTACT = auto()  # no answer: the connection failed or broke, or time ran out
-    NOTHING = auto()  # it was not asked
+    NOTHING = auto()  # it was not asked, or its answer was not what failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ _NO_CONTACT = frozenset(
 
 def signal_of(status: int | None, reason: Reason | None) -> Signal:
     """Return what an answer's status, or the reason that there was none, says of the host."""
-    if reason is Reason.ADDRESS:
+    if reason in (Reason.ADDRESS, Reason.HOOK_FAILED):
         return Signal.NOTHING
     if status is None:
         return Signal.NO_CONTACT if reason in _NO_CONTACT else Signal.REFUSAL

@@ -52,6 +52,7 @@ RULES: Mapping[Reason, RetryRule] = MappingProxyType(
         Reason.HOST_GIVEN_UP: _STAYS,
         Reason.ROBOTS_DISALLOW: _STAYS,
         Reason.ROBOTS_DELAY: _STAYS,
+        Reason.HOOK_FAILED: _STAYS,  # it is mended by people
     }
 )
 """One row for every reason."""

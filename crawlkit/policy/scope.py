@@ -1,7 +1,7 @@
 """Decide whether a URL belongs to the crawl: by the seeds' hosts, domains or paths, then by include and exclude."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import assert_never
@@ -20,6 +20,7 @@ _Rule = tuple[re.Pattern[str], Verdict]
 _LONGEST_NAME = 255
 
 _ANYWHERE = Verdict(True, "scope=any")
+_NOT_ACCEPTED = Verdict(False, "plugin: not accepted", Refusal.HOOK)
 _NOT_INCLUDED = Verdict(False, "include: no pattern matches", Refusal.INCLUDE)
 
 
@@ -28,7 +29,8 @@ class Scope:
     """What the crawl is about, spanned by its seeds. Built by `Scope.of`; all URLs in normal form.
 
     `places` maps what is in (host names, registrable domains, or host names with a path) to the verdict that admits
-    there; `reach` is the length of the longest; `hosts` are those of the seeds.
+    there; `reach` is the length of the longest; `hosts` are those of the seeds. `accepts` is what plugins say,
+    where there are any that have a say in it.
     """
 
     mode: ScopeMode
@@ -38,9 +40,10 @@ class Scope:
     reach: int
     includes: tuple[_Rule, ...]
     excludes: tuple[_Rule, ...]
+    accepts: Callable[[str], bool] | None = None
 
     @classmethod
-    def of(cls, seeds: Sequence[str], config: Config) -> "Scope":
+    def of(cls, seeds: Sequence[str], config: Config, accepts: Callable[[str], bool] | None = None) -> "Scope":
         """Return the scope that `seeds` span under `config`; ConfigError for a pattern that cannot be compiled."""
         names = {_place_of(seed, config.scope) for seed in seeds}
         return cls(
@@ -51,17 +54,23 @@ class Scope:
             reach=max(map(len, names), default=0),
             includes=_rules("include", config.include, None),
             excludes=_rules("exclude", config.exclude, Refusal.EXCLUDE),
+            accepts=accepts,
         )
 
     def judge(self, url: str) -> Verdict:
         """Return whether `url` is in scope, and the rule that decided: about 1 us, and one search a pattern.
 
-        The seeds' span comes first; then some include must match, where there are any, and no exclude may. Seeds are
-        exempt from these two.
+        The seeds' span comes first; then some include must match, where there are any, and no exclude may; then plugins
+        are asked. Seeds are exempt from all but the first.
         """
         verdict = self._span(url)
-        if not verdict.accepted or not (self.includes or self.excludes) or url in self.seeds:
+        if not verdict.accepted or not (self.includes or self.excludes or self.accepts) or url in self.seeds:
             return verdict
+        verdict = self._by_patterns(url, verdict)
+        return verdict if not verdict.accepted or self.accepts is None or self.accepts(url) else _NOT_ACCEPTED
+
+    def _by_patterns(self, url: str, verdict: Verdict) -> Verdict:
+        """Return what the patterns say of a URL that its span admits with `verdict`."""
         if self.includes:
             verdict = _first_match(self.includes, url) or _NOT_INCLUDED
             if not verdict.accepted:

@@ -73,7 +73,7 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True):
 
     `depth`, `hops` and `sources` repeat the seen entry's, so that a row whose entry was overwritten (a filter's wrong "no")
     still tells the least distance. `wait_s` is the wait that was asked for when it was timed: a due time further away than that
-    is the work of a clock that jumped.
+    is the work of a clock that jumped. `priority` is what a plugin said, instead of the depth.
     """
 
     url: str
@@ -84,6 +84,12 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True):
     wait_s: float = 0.0
     via: str | None = None
     sources: int = 0
+    priority: int | None = None
+
+    @property
+    def rank(self) -> int:
+        """Where it stands in its back queue, the least first."""
+        return self.depth if self.priority is None else self.priority
 
 
 _HOPS_BITS = 4

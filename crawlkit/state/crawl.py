@@ -186,7 +186,7 @@ class CrawlState:
             least = before.max_depth if self._rescan is None else self._rescan.depth  # a kill may have left one half told
             self._set_rescan(Rescan(least, before.max_depth))
             self.counters.finished = False
-        if changes.keys() & {"timeout", "retries", "proxy", "http2"}:
+        if changes.keys() & {"timeout", "retries", "proxy", "http2", "plugin"}:
             self.counters.depend(OrderReason.SETTINGS_CHANGED)
 
     # Runs ------------------------------------------------------------------------------------------------------------

@@ -47,7 +47,17 @@ class Frontier:
 
     # Queued ----------------------------------------------------------------------------------------------------------
 
-    def add(self, url: str, host: Host, depth: int, hops: int, via: str | None, sources: int = Source.LINK) -> None:
+    def add(  # noqa: PLR0913  (all that a row says)
+        self,
+        url: str,
+        host: Host,
+        depth: int,
+        hops: int,
+        via: str | None,
+        sources: int = Source.LINK,
+        *,
+        priority: int | None = None,
+    ) -> None:
         """Queue a URL that is unseen."""
         if url in host.claims:
             self._meet_claimed(url, host, Head(depth, hops, sources))
@@ -59,9 +69,10 @@ class Frontier:
         if not host.record.admitted:
             host.record.admitted = True
             counters.hosts += 1
-        tail = keys.queued_tail(depth, counters.sequence)
+        row = QueueRow(url, host.record.name, depth, hops, via=via, sources=sources, priority=priority)
+        tail = keys.queued_tail(row.rank, counters.sequence)
         self._seen.add(url, host.id, SeenEntry(UrlState.QUEUED, depth, hops, tail, sources))
-        self._queue(host, tail, QueueRow(url, host.record.name, depth, hops, via=via, sources=sources))
+        self._queue(host, tail, row)
 
     def _meet_claimed(self, url: str, host: Host, met: Head) -> None:
         """Restore the seen entry of a claimed URL: whatever a filter says of it, it was seen."""
@@ -95,7 +106,7 @@ class Frontier:
             self._timed.push(old_key, row, MOST_ROWS_A_HOST)
             self._seen.put(url, host.id, SeenEntry(UrlState.TIMED, depth, hops, entry.tail, sources))
             return
-        tail = keys.queued_tail(depth, keys.sequence_of(entry.tail))
+        tail = keys.queued_tail(row.rank, keys.sequence_of(entry.tail))
         self._seen.put(url, host.id, SeenEntry(UrlState.QUEUED, depth, hops, tail, sources))
         self._unqueue(host, old_key)
         self._queue(host, tail, row)
@@ -230,7 +241,7 @@ class Frontier:
             if entry is None or entry.state is not UrlState.TIMED or keys.timed_key(entry.tail) != key:
                 self._forget_twin(host, row, entry, lower)
                 continue
-            tail = keys.queued_tail(entry.depth, keys.sequence_of(entry.tail))
+            tail = keys.queued_tail(row.rank, keys.sequence_of(entry.tail))
             self._seen.put(row.url, host.id, entry._replace(state=UrlState.QUEUED, tail=tail))
             self._queue(host, tail, row)
             hosts.append(host)

@@ -223,7 +223,7 @@ class Verification:
                 self._twins.add(row.url)
         else:
             self._pointed_to[state] += 1
-            priority = min(row.depth, keys.MAX_PRIORITY)
+            priority = min(row.rank, keys.MAX_PRIORITY)
             misplaced = state is UrlState.QUEUED and keys.priority_of(key) != priority
             if misplaced or (row.depth, row.hops, row.sources) != entry.head:
                 self.findings.broke(Rule.QUEUED_PLACED, f"{row.url} is not where its distances put it")

@@ -120,8 +120,9 @@ def _show(view: View, crawl: CrawlReader, format_: ReportFormat, output: Path | 
         write_view(view, crawl, format_, out)
 
 
-def _extracted(crawl: CrawlReader) -> list[str]:
-    return [parse_extract(item).name for item in crawl.config().extract]
+def _extracted(crawl: CrawlReader) -> list[str] | None:
+    config = crawl.config()
+    return None if config.plugin else [parse_extract(item).name for item in config.extract]
 
 
 def _text(crawl: CrawlReader, url: str) -> str | None:

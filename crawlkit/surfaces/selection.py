@@ -35,18 +35,20 @@ def _value(line: TimedLine, name: str) -> object:
     return getattr(line, name)
 
 
-def read_fields(text: str, extracted: Iterable[str]) -> tuple[str, ...]:
-    """Return the field names in a list with commas. `extracted` are the names that the crawl's `extract` gives.
+def read_fields(text: str, extracted: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the field names in a list with commas.
+
+    `extracted` are the names that the crawl's `extract` gives, None where any may be there, as plugins give them.
 
     Raises:
         UsageError: there is none, one is there twice, or one is unknown: then it names the nearest.
     """
-    known = (*TimedLine.__struct_fields__, TEXT, *(EXTRACTED + name for name in extracted))
+    known = (*TimedLine.__struct_fields__, TEXT, *(EXTRACTED + name for name in extracted or ()))
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise UsageError("--fields: name at least one field, as in --fields url,title")
     for name in names:
-        if name not in known:
+        if name not in known and not (extracted is None and name.startswith(EXTRACTED)):
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
             raise UsageError(f"--fields: unknown field {shown(name)}; the nearest known one is {near}")
         if names.count(name) > 1:

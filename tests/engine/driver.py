@@ -10,6 +10,7 @@ import msgspec
 from crawlkit.config import Config, GroupBy, changed_config
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
+from crawlkit.engine.hook import Callers
 from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Record, Response, SitemapJob
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, path_of
@@ -63,6 +64,7 @@ class Driver:
         seeds: Iterable[str] = (SEED,),
         most_hosts: int = 8_192,
         on_page: Callable[[Record], object] | None = None,
+        accepts: Callable[[str], bool] | None = None,
         **settings: Any,
     ) -> None:
         self.directory = directory
@@ -71,6 +73,7 @@ class Driver:
         self.requests: list[tuple[float, str]] = []
         """When each request started, seconds after the crawl began, and of what."""
         self.on_page = on_page
+        self.accepts = accepts
         self.addresses: dict[str, str] = {}
         """Where names lead, for a crawl that groups by address; others have an address of their own."""
         self.config = Config(**{"retries": 0, **settings})
@@ -88,9 +91,9 @@ class Driver:
         self.state.seal()
 
     def _make_coordinator(self) -> None:
-        scope = Scope.of(self._seeds, self.config)
+        scope = Scope.of(self._seeds, self.config, self.accepts)
         now = self.clock.now()
-        self.coordinator = Coordinator(self.state, self.config, scope, now, self.on_page, most_hosts=self._most_hosts)
+        self.coordinator = Coordinator(self.state, self.config, scope, now, Callers(self.on_page), most_hosts=self._most_hosts)
 
     def __enter__(self) -> Self:
         return self

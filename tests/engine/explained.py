@@ -215,6 +215,11 @@ _REASONS: Mapping[str, Case] = {
         "The host resolves to a private address",
         "to fetch it, start another crawl with --allow-private for its network",
     ),
+    Reason.HOOK_FAILED: _no_answer(
+        Reason.HOOK_FAILED,
+        "A plugin failed on this URL",
+        f"{AGAIN}hook.failed --set plugin=FILE, when the plugin is mended",
+    ),
     Reason.PROXY: _no_answer(
         Reason.PROXY,
         "The proxy could not be reached, or refused the request",
@@ -319,6 +324,9 @@ _REFUSALS: Mapping[str, Case] = {
         url=f"{A}/item/8",
         web=_LISTING,
         settings=_SMALL_BUDGET,
+    ),
+    Refusal.HOOK: _kept_out(
+        X, "a plugin does not accept it", f"{AS_SEED}, or with another --plugin", accepts=lambda url: url == SEED
     ),
     Refusal.TRAP_SITEMAP: Case(
         summary="not admitted: a sitemap names it, which is nested too deep or names more than is taken",

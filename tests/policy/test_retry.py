@@ -25,6 +25,7 @@ TRANSIENT = {
     Reason.CONNECT,
     Reason.RESET,
     Reason.TIMEOUT,
+    Reason.PROXY,
     Reason.TOO_MANY_REQUESTS,
     Reason.SERVER_ERROR,
 }

@@ -31,6 +31,8 @@ def why_unseen(url: str, rulings: Iterable[Ruling], looking: Looking, config: Co
     refused = next((Refusal(ruling.code) for ruling in rulings if not ruling.passed), None)
     if refused is None and depth is not None and config.max_depth is not None and depth > config.max_depth:
         refused = Refusal.DEPTH
+    if refused is None and kept is not None and kept.refusal is Refusal.HOOK:
+        refused = Refusal.HOOK
     if refused is not None:
         return Unseen(refused, depth, linkers)
     admitting = [record for record, _ in ways]
@@ -40,7 +42,10 @@ def why_unseen(url: str, rulings: Iterable[Ruling], looking: Looking, config: Co
     if file is not None:
         return Unseen(file, None, linkers)
     others = [record for record in records if record not in admitting]
-    return Unseen(_by_links(url, admitting, others, None if kept is None else kept.refusal, linkers), depth, linkers)
+    code = _by_links(url, admitting, others, None if kept is None else kept.refusal, linkers)
+    if code is Fate.UNEXPLAINED and config.plugin:  # of what plugins refuse not all is kept
+        code = Refusal.HOOK
+    return Unseen(code, depth, linkers)
 
 
 def _as_file(url: str, looking: Looking) -> Fate | None:

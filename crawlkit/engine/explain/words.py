@@ -32,6 +32,8 @@ def summary_of(code: Code, said: Explanation) -> str:
 def _refusal_words(code: Refusal, said: Explanation) -> str:
     if code is Refusal.NOFOLLOW:
         return "it is linked with nofollow only"
+    if code is Refusal.HOOK:
+        return "a plugin does not accept it"
     if code is Refusal.TRAP_TEMPLATE:
         return "the template budget refused it: too many URLs of its shape were met without news"
     if code is Refusal.TRAP_SITEMAP:
@@ -112,6 +114,7 @@ _REFUSAL_REMEDIES = {
     Refusal.SCOPE: "start another crawl with it as a seed, or with a wider --scope",
     Refusal.INCLUDE: "start another crawl with it as a seed, or with an --include that matches it",
     Refusal.EXCLUDE: "start another crawl with it as a seed, or without that --exclude",
+    Refusal.HOOK: "start another crawl with it as a seed, or with another --plugin",
     Refusal.DEPTH: "crawlkit resume {directory} --set max_depth={depth}",
     Refusal.NOFOLLOW: "start another crawl with it as a seed",
     Refusal.TRAP_LENGTH: "start another crawl with it as a seed, or with --max-url-length {length}",
@@ -146,6 +149,8 @@ def _reason_remedy(code: Reason, said: Explanation, directory: str) -> str:  # n
             return f"{again}, when the server is mended; to fetch it as it is, {_AGAIN} --insecure"
         case Reason.TIMEOUT:
             return f"{again} --set timeout=DURATION"
+        case Reason.HOOK_FAILED:
+            return f"{again} --set plugin=FILE, when the plugin is mended"
         case Reason.PROXY:
             return f"{again} (--set proxy=URL names another)"
         case (
