@@ -13,6 +13,7 @@ from crawlkit.exchange import Role, Settled
 from crawlkit.model import Fetched, PageJob, Record
 from crawlkit.state.crawl import CrawlState
 
+_STATUS: Final = re.compile(rb"HTTP/\S*[ \t]+(\d{1,3})")
 _CONTENT_TYPE: Final = re.compile(rb"^content-type:[ \t]*([^\s;,]*)", re.IGNORECASE | re.MULTILINE)
 
 
@@ -29,13 +30,19 @@ def keep(state: CrawlState, fetched: Fetched, role: Role, record: Record | None 
         started_s=fetched.started_s,
         ended_s=fetched.ended_s,
         attempt=fetched.job.attempts + 1,
-        status=int(exchange.head[9:12]),
+        status=status_of(exchange.head),
         content_type=found[1].decode("latin-1").lower() or None if found else None,
         via=fetched.job.via if isinstance(fetched.job, PageJob) else None,
     )
     if record is not None:
         settled = replace(settled, depth=record.depth, hops=record.hops, reason=record.reason, links=record.links)
     state.outbox.add(settled)
+
+
+def status_of(head: bytes) -> int:
+    """Return the status in a head, 0 where there is none to be read: what a parser takes may still be odd."""
+    found = _STATUS.match(head)
+    return int(found[1]) if found else 0
 
 
 def open_archive(state: CrawlState, config: Config) -> None:

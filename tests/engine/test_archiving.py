@@ -13,6 +13,7 @@ from crawlkit.archive.files import FOLDER
 from crawlkit.config import Config
 from crawlkit.engine import coordinator as coordinating
 from crawlkit.engine import loop as looping
+from crawlkit.engine.archiving import status_of
 from crawlkit.engine.runner import run_async
 from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, go_on
 from crawlkit.engine.verify import Thoroughness, verify
@@ -305,3 +306,18 @@ def test_a_page_whose_links_wait_is_fetched_again(tmp_path: Path) -> None:
     resume(directory, site, max_pages=None)
     assert [r.url for r in records(directory)] == [r.url for r in records(whole)]
     see_one_answer_a_record(directory)
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", 200),
+        (b"HTTP/1.0 404\r\n\r\n", 404),
+        (b"HTTP/1.1  301 Moved\r\n\r\n", 301),
+        (b"HTTP/1.1 99 Odd\r\n\r\n", 99),
+        (b"HTTP/1.1 OK\r\n\r\n", 0),
+        (b"HTTP/1.1\r\n\r\n", 0),
+    ],
+)
+def test_a_status_is_read_of_any_head(head: bytes, status: int) -> None:
+    assert status_of(head) == status
