@@ -248,6 +248,20 @@ def test_a_revisit_whose_original_is_gone_is_fetched_again(tmp_path: Path) -> No
     assert [e.role for e in extents(directory) if e.url == revisit.url] == [Role.SUPERSEDED, Role.RECORD]
 
 
+def test_a_sitemap_whose_bytes_are_gone_is_read_again(tmp_path: Path) -> None:
+    directory = tmp_path / "c"
+    named = Reply(200, (), b"<urlset><url><loc>/a</loc></url></urlset>")
+    site = Site({"/robots.txt": robots("Sitemap: /map.xml"), "/": page("Home"), "/map.xml": named, "/a": page("A")})
+    start(directory, site, sitemaps=True, warc_size=1)
+    assert {extent.role for extent in extents(directory) if extent.url == f"{A}/map.xml"} == {Role.SITEMAP}
+    for path in files(directory):
+        path.unlink()
+    _, asked, _ = resume(directory, site)
+    assert "/map.xml" in asked
+    assert {extent.role for extent in extents(directory) if extent.url == f"{A}/map.xml"} == {Role.SITEMAP}
+    assert [record.url for record in records(directory)] == [f"{A}/", f"{A}/a"]
+
+
 def test_a_kill_while_lost_pages_are_taken_back_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crawlkit.engine.lost.EXTENTS_A_BATCH", 1)
     site = Site({"/": page("Home", ["/a", "/b"]), "/a": page("A"), "/b": page("A")})

@@ -127,12 +127,21 @@ def test_nesting_is_bounded_and_a_shorter_way_counts(tmp_path: Path) -> None:
             assert set(crawl.records()) == {SEED, f"{A}/deep"}
 
 
-def test_a_late_shorter_way_to_an_index_that_was_read_is_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["in flight", "being met", "read"])
+def test_a_shorter_way_to_an_index_that_is_found_late_is_followed(tmp_path: Path, moment: str) -> None:
     chain = [f"{A}/{number}.xml" for number in range(reading.MAX_LEVEL + 1)]
     web: dict[str, Any] = {f"{A}/{n}.xml": index(chain[n + 1]) for n in range(len(chain) - 1)}
-    web |= {chain[-1]: index(f"{A}/last.xml"), f"{A}/last.xml": urlset(f"{A}/deep"), SEED: page(f"{A}/next")}
-    web |= {ROBOTS: listing(chain[0]), "https://a.test/robots.txt": listing(chain[3]), f"{A}/next": page("https://a.test/")}
+    web |= {chain[-1]: index(f"{A}/last.xml"), f"{A}/last.xml": urlset(f"{A}/deep"), SEED: page(), ROBOTS: listing(chain[0])}
     with Crawl(tmp_path / "crawl", web) as crawl:
+        while (job := crawl.next_job()).url != chain[-1]:
+            crawl.settle(job)
+        if moment != "in flight":
+            crawl.settle(job)
+        if moment == "read":
+            crawl.coordinator.work()
+        crawl.coordinator._sitemaps.meet_listed(A, [chain[-1]])
+        if moment == "in flight":
+            crawl.settle(job)
         assert crawl.drain() is Ending.FINISHED
         assert f"{A}/deep" in crawl.records()
     assert verify(tmp_path / "crawl", Thoroughness.FULL).whole
@@ -207,6 +216,9 @@ def test_failures_are_tried_again_with_the_host_at_rest_then_counted_and_told_ap
         first, second = crawl.starts_s(busy)
         assert second - first >= 30
         assert not [at for at, _ in crawl.requests if first < at < first + 30]
+        first, second = crawl.starts_s(broken)
+        assert not [at for at, _ in crawl.requests if first < at < second]
+        assert second - first >= 0.5
         assert crawl.outcome(busy) == (SitemapState.READ, None)
         assert crawl.outcome(gone) == (SitemapState.FAILED, Reason.CLIENT_ERROR)
         assert crawl.outcome(html) == (SitemapState.FAILED, None)
@@ -313,21 +325,26 @@ def test_what_several_say_of_a_url_is_joined_whatever_their_order(tmp_path: Path
 
 
 def test_a_limit_on_pages_leaves_sitemaps_for_the_resume(tmp_path: Path) -> None:
-    web = {ROBOTS: listing(MAP), SEED: page(), MAP: urlset(f"{A}/x"), f"{A}/x": page()}
-    with Crawl(tmp_path / "crawl", web, max_pages_per_host=1, seeds=(SEED,)) as crawl:
-        crawl.drain()
-        left = crawl.state.counters.sitemaps + crawl.state.counters.queued
-        assert left == 1
+    second = f"{A}/second.xml"
+    web = {ROBOTS: listing(MAP, second), SEED: page(), MAP: urlset(), second: urlset(), f"{A}/x": page()}
+    with Crawl(tmp_path / "crawl", web, max_pages_per_host=1) as crawl:
+        assert crawl.drain() is Ending.LIMIT_HOST
+        assert (crawl.state.counters.queued, crawl.state.counters.sitemaps) == (0, 1)
+        crawl.sitemaps[MAP] = crawl.sitemaps[second] = urlset(f"{A}/x")
         crawl.reopen(max_pages_per_host=None)
         assert crawl.drain() is Ending.FINISHED
         assert set(crawl.records()) == {SEED, f"{A}/x"}
 
 
-def test_held_links_are_not_refused_while_sitemaps_wait(tmp_path: Path) -> None:
-    """A URL that no budget pays for may still be one that a sitemap names."""
-    alike = [f"{A}/list?page={number}" for number in range(40)]
-    web: dict[str, Any] = {ROBOTS: listing(MAP), SEED: page(*alike), MAP: urlset(*alike)}
-    with Crawl(tmp_path / "crawl", web, template_budget=2) as crawl:
+def test_held_links_are_not_refused_while_a_sitemap_waits(tmp_path: Path) -> None:
+    """A URL that no budget pays for may still be one that a sitemap names, which is late here."""
+    alike, late = [f"{A}/list?page={number}" for number in range(40)], f"{B}/map.xml"
+    web: dict[str, Any] = {
+        ROBOTS: listing(late), SEED: page(*alike), late: [Facts(503, retry_after="1000"), Facts(200)]
+    }  # fmt: skip
+    web |= dict.fromkeys(alike, Facts(200, content_type="text/html", sketch=()))  # they earn nothing
+    with Crawl(tmp_path / "crawl", web, template_budget=2, retries=1) as crawl:
+        crawl.sitemaps[late] = urlset(*alike)
         assert crawl.drain() is Ending.FINISHED
         assert set(crawl.records()) == {SEED, *alike}
         assert Refusal.TRAP_TEMPLATE not in crawl.state.counters.refused

@@ -119,6 +119,17 @@ def test_what_changed_is_sent_and_leads_on(cli: Cli, site: tuple[Changing, str])
     assert b'"title":"added"' in report(cli, "b.crawl")
 
 
+def test_a_page_that_was_not_had_whole_is_asked_for_anew(cli: Cli, site: tuple[Changing, str]) -> None:
+    changing, seed = site
+    changing.pages["/"] += "<a href=/2>more than one link"
+    cut = ("--max-links", "1", *FAST)
+    cli("run", seed, "-d", "a.crawl", *cut)
+    changing.answered.clear()
+    cli("run", seed, "-d", "b.crawl", "--since", "a.crawl", *cut)
+    assert changing.answered[200] == 2  # the bare page too
+    assert report(cli, "b.crawl") == report(cli, "a.crawl")
+
+
 def test_a_304_that_nobody_asked_for_stays_one(cli: Cli, site: tuple[Changing, str]) -> None:
     changing, seed = site
     changing.dated["/2"] = ""  # is what no header at all is taken for
