@@ -2,8 +2,8 @@
 
 What scope and the rules against traps refuse can be judged again at any time; what the depth limit or the template budget
 refused depends on where and when the link was met. The rows only explain: nothing is decided by them, and one may outlive its
-cause, when a shorter way is found or the limit is raised. Their number is bounded, and so is what they cost: about 10 us each
-until a bound is reached, then one look into a dict.
+cause, when a shorter way is found or the limit is raised. Their number is bounded, and so is what they cost: about 25 us for
+the first one of a host, less for others, and one look into a dict once a bound is reached.
 """
 
 import msgspec

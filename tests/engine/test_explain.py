@@ -11,7 +11,7 @@ from crawlkit.engine.explain.answer import Attempts, Fate, HostStanding
 from crawlkit.engine.verify import Thoroughness, verify
 from crawlkit.model import Facts, FetchFailure, Reason, Refusal
 from crawlkit.policy.url_steps import NoUrl
-from crawlkit.state.keys import template_key
+from crawlkit.state.keys import host_id, refusal_key, template_key
 from crawlkit.state.refusals import MOST_A_HOST
 from tests.engine.driver import SEED, A, Driver, Web, file, page
 from tests.engine.explained import CASES, Explained, X, explain, explain_stopped
@@ -171,6 +171,16 @@ def test_of_a_host_of_which_too_much_was_refused_the_records_tell(tmp_path: Path
         assert explain(driver, urls[0], 0).code == Refusal.DEPTH
         assert explain(driver, urls[-1], 0).code == Fate.NOT_FOUND
     assert verify(tmp_path / "crawl", Thoroughness.FULL).whole
+
+
+def test_what_the_budget_refused_is_told_by_its_row_alone_and_by_the_page_alone(tmp_path: Path) -> None:
+    case = CASES[Refusal.TRAP_TEMPLATE]
+    with Explained(tmp_path / "crawl", case.web, **case.settings) as driver:
+        driver.drain()
+        assert explain(driver, case.url, 0).code == Refusal.TRAP_TEMPLATE
+        driver.state._store.unstage(refusal_key(host_id("a.test"), case.url))
+        assert explain(driver, case.url, 0).code == Fate.NOT_FOUND
+        assert explain(driver, case.url).code == Refusal.TRAP_TEMPLATE
 
 
 def test_bytes_that_are_no_text_are_shown_and_no_url(tmp_path: Path) -> None:

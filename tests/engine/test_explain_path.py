@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from crawlkit.engine.explain.answer import Explanation
@@ -62,12 +63,58 @@ def test_who_may_not_search_is_told_how_it_was_first_met_and_that_a_shorter_way_
 
 
 def test_a_way_past_redirects_in_a_circle_ends(tmp_path: Path) -> None:
-    web = {SEED: page(f"{A}/a"), f"{A}/a": moved(f"{A}/b"), f"{A}/b": moved(f"{A}/c"), f"{A}/c": moved(f"{A}/a")}
+    web: dict[str, Answer] = {
+        SEED: page(f"{A}/a"),
+        f"{A}/a": moved(f"{A}/b"),
+        f"{A}/b": moved(f"{A}/c"),
+        f"{A}/c": moved(f"{A}/a"),
+    }
     with Driver(tmp_path / "crawl", web, robots=False, delay=0) as driver:
         driver.drain()
         said = explain(driver, f"{A}/c")
         assert steps(said) == [("seed", "/"), ("link", "/a"), ("redirect", "/b"), ("redirect", "/c")]
         assert said.depth == 1
+
+
+def test_a_circle_of_redirects_on_the_way_back_leads_to_the_way_it_was_first_met(tmp_path: Path) -> None:
+    """The late answer redirects to the end of the long way, and so does, by its address first, what that redirects to."""
+    web: dict[str, Answer] = {
+        SEED: page(f"{A}/long", f"{A}/late"),
+        f"{A}/long": page(f"{A}/long/2"),
+        f"{A}/long/2": page(f"{A}/end"),
+        f"{A}/late": moved(f"{A}/end"),
+        f"{A}/end": moved(f"{A}/back"),
+        f"{A}/back": moved(f"{A}/end"),
+    }
+    with met_on_the_long_way(tmp_path / "crawl", web) as driver:
+        said = explain(driver, f"{A}/end")
+        assert said.depth == 1
+        assert steps(said) == [("seed", "/"), ("link", "/long"), ("link", "/long/2"), ("link", "/end")]
+        assert said.path is not None
+        assert (said.path.shortest, said.path.complete) == (False, True)
+
+
+@pytest.mark.parametrize(("most", "shortest"), [(8, False), (14, True)])
+def test_one_bound_holds_for_all_searches_of_a_way(tmp_path: Path, most: int, shortest: bool) -> None:
+    """Two shorter ways were found late, and the page that has the later one is the last of eight records by its address."""
+    web: dict[str, Answer] = {
+        SEED: page(f"{A}/long", f"{A}/late"),
+        f"{A}/long": page(f"{A}/long/2"),
+        f"{A}/long/2": page(f"{A}/end"),
+        f"{A}/late": page(f"{A}/end"),
+        f"{A}/end": page(f"{A}/m", f"{A}/z"),
+        f"{A}/m": page(f"{A}/m/2"),
+        f"{A}/m/2": page(f"{A}/q"),
+        f"{A}/z": page(f"{A}/q"),
+    }
+    with met_on_the_long_way(tmp_path / "crawl", web) as driver:
+        record = driver.state.pages.get(f"{A}/q")
+        assert record is not None
+        driver.state.pages.put(msgspec.structs.replace(record, via=f"{A}/m/2"))  # as if /z had answered last
+        driver.checkpoint()
+        path = explain(driver, f"{A}/q", most).path
+        assert path is not None
+        assert path.shortest is shortest
 
 
 def test_a_seed_is_its_own_way(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from crawlkit.state.codec import SeenEntry, UrlState
 from crawlkit.state.looking import Looking, WaitingRow
 
 MOST_SEARCHED = 1_000_000
-"""Records that are searched for what leads to a URL: some seconds at the most. Who may not wait so long passes less."""
+"""Records that are searched for what leads to a URL: some fifteen seconds at the most. Who may not wait passes less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
