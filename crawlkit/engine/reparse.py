@@ -6,7 +6,7 @@ first one has the new settings; after a kill the same command does it all again,
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from crawlkit.state.crawl import CrawlState
 
 EXTENTS_A_BATCH = 500
 
-_READ_ANEW = ("title", "description", "language", "headings", "words", "text_digest", "fields")
+_READ_ANEW = ("title", "description", "language", "headings", "words", "text_digest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,11 @@ def reparse(directory: Path, extract: Sequence[str], now: float) -> Reparsed:
         config = state.config()
         if not config.warc:
             raise UsageError(f"{directory} keeps no archive to read from: only a crawl begun with --warc does")
+        before = config.extract
         if extract:
             config = replace(config, extract=tuple(extract))
         state.begin_run(now)
-        state.change_settings(config, {"extract": list(config.extract)})
+        state.change_settings(config, {"extract": list(config.extract), "extract_before": list(before)})
         state.checkpoint()
         with closing(Replay(directory, state.crawl_id)) as archive:
             reparsed = _Reparsing(state, config, archive).run()
@@ -71,6 +72,7 @@ class _Reparsing:
         self._max_body = config.max_body
         rules = tuple(map(parse_extract, config.extract))
         self._wanted = Wanted(config.product_token().lower(), config.max_links, rules)
+        self._picked = frozenset(_names_ever_picked(state))
 
     def run(self) -> Reparsed:
         """Read all of it; what changes is written a batch at a time."""
@@ -104,4 +106,13 @@ class _Reparsing:
         if isinstance(answer, FetchFailure):
             return record
         facts = read_answer(record.url, answer, self._wanted, sketched=False)
-        return msgspec.structs.replace(record, **{name: getattr(facts, name) for name in _READ_ANEW})
+        others = {name: value for name, value in record.fields.items() if name not in self._picked}  # of plugins
+        anew = {name: getattr(facts, name) for name in _READ_ANEW}
+        return msgspec.structs.replace(record, fields={**facts.fields, **others}, **anew)
+
+
+def _names_ever_picked(state: CrawlState) -> Iterator[str]:
+    """Yield the names of all rules of the ledger: a kill may have left records that were read by any of them."""
+    for run in state.runs:
+        for key in ("extract", "extract_before"):
+            yield from (parse_extract(item).name for item in run.changes.get(key, ()))

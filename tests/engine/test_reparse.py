@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from crawlkit.config import to_values
@@ -78,7 +79,7 @@ def test_settings_and_ledger_tell_of_it(directory: Path) -> None:
     reparse(directory, RULES, 5.0)
     with CrawlState.open(directory) as state:
         assert state.config().extract == RULES
-        assert (state.runs[-1].how, state.runs[-1].changes) == ("reparsed", {"extract": list(RULES)})
+        assert (state.runs[-1].how, state.runs[-1].changes) == ("reparsed", {"extract": list(RULES), "extract_before": []})
         assert state.counters.finished
     assert resume(directory, SITE)[1:] == ([], [])
 
@@ -119,6 +120,20 @@ def test_after_a_kill_the_same_command_ends_it(directory: Path, tmp_path: Path, 
     reparse(directory, RULES if batches == 0 else (), 1.0)
     start(tmp_path / "other", SITE, extract=RULES)
     assert lines(directory) == lines(tmp_path / "other")
+
+
+def test_fields_of_the_rules_before_go_and_those_of_plugins_stay(directory: Path) -> None:
+    reparse(directory, ("old=h1", "head=h1"), 0.0)
+    with CrawlState.open(directory) as state:
+        record = state.pages.get(f"{A}/a")
+        assert record is not None
+        state.begin_run(1.0)
+        state.pages.put(msgspec.structs.replace(record, fields={**record.fields, "mine": 7}))
+        state.end_run(1.0, "changed")
+        state.checkpoint()
+    reparse(directory, ("head=title",), 2.0)
+    assert fields(directory)["/a"] == {"head": "A", "mine": 7}
+    assert fields(directory)["/zipped"] == {"head": "Zipped"}
 
 
 def test_a_crawl_without_an_archive_is_refused(tmp_path: Path) -> None:
