@@ -138,8 +138,7 @@ class _Disk:
                 number_or_none = self.seen.pop(before)
                 self._change(path, number_or_none, before)
             case ["unlink", path]:
-                del self.seen[path]
-                self._pend(path, _Change(_name(path), gone=True, number=None))
+                self._unlink(path)
             case ["truncate", number, size, _]:
                 self.synced[int(number)] = min(self.synced[int(number)], int(size))
             case ["sync", number, size, _]:
@@ -152,6 +151,11 @@ class _Disk:
                 pass
             case _:
                 raise ValueError(f"no operation: {operation}")
+
+    def _unlink(self, path: str) -> None:
+        if path in self.seen:  # or it is a socket's, whose making is no file's
+            del self.seen[path]
+            self._pend(path, _Change(_name(path), gone=True, number=None))
 
     def survivors(self, rng: random.Random) -> Iterator[tuple[str, int | None]]:
         """Yield each path that is left, directories (with None) before what they hold."""
