@@ -32,6 +32,9 @@ PATIENCE = 256
 
 PAGES_A_STEP = 8
 
+MANY_LINKS = 8
+"""Links of a page that were not met lately, from which on its host's part of the seen-set is worth having in memory."""
+
 MET_ON_PAGES = 8
 """On how many held pages a waiting URL is met, on average, in a finite site. Measured at the end of the budget: session ids
 1, calendars 1 to 2, facets about as many as are set at once (2 to 4); 5,000 like pages with 60 links each 12."""
@@ -125,7 +128,10 @@ class Growth:
     def _doubtful(self, record: Record) -> Iterator[tuple[int, Edge]]:
         """Yield the edges of a record, with their places, but for most of those to what is known and no farther."""
         urls, below = followed(record), record.depth + 1
-        for place in self._state.seen.doubtful(urls, below):
+        places = self._state.seen.doubtful(urls, below)
+        if len(places) >= MANY_LINKS:
+            self._state.seen.expect(self._state.hosts.id_of(host_of(record.url)))
+        for place in places:
             yield place, Edge(urls[place], below, 0)
         if (edge := redirected(record)) is not None:
             yield len(urls), edge

@@ -309,11 +309,11 @@ def after(prefix: bytes) -> bytes:
 def bucket_of(key: bytes) -> bytes | None:
     """Return the range that `key` is scanned in, None for keys that are only looked up.
 
-    A back queue is a range of its own, and so is what was refused of a host; hosts, retries, distances to propagate and
-    pages that wait are one range each.
+    What was seen, queued or refused of a host is a range of its own each; hosts, retries, distances to propagate and pages
+    that wait are one range each.
     """
     first = key[:1]
-    if first in (QUEUE, WAITING_SITEMAP, REFUSAL):
+    if first in (SEEN, QUEUE, WAITING_SITEMAP, REFUSAL):
         return key[:9]
     if first in (TIMED, RELAX, HOST, HELD):
         return first

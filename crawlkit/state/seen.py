@@ -1,14 +1,16 @@
 """The seen-set: every URL that was admitted, with its state, distances and the row it waits in.
 
 A look-up goes through layers, cheapest first: recently seen URLs (two generations; 50,000 entries catch about 80 % of a
-crawl's links: Broder, Najork and Wiener, WWW 2003), the Bloom filter, LevelDB for every "maybe". All but LevelDB are caches:
-losing them costs time. Every layer answers with the entry, since a known URL may still be met on a shorter way.
+crawl's links: Broder, Najork and Wiener, WWW 2003), all entries of hosts that ask often (`state.active`), the Bloom filter,
+LevelDB for every "maybe". All but LevelDB are caches: losing them costs time. Every layer answers with the entry, since a
+known URL may still be met on a shorter way.
 """
 
 from collections.abc import Iterator, Sequence
 
 from crawlkit.model import Source
 from crawlkit.state import codec, keys
+from crawlkit.state.active import ActiveHosts
 from crawlkit.state.bloom import MappedBloom
 from crawlkit.state.codec import SeenEntry
 from crawlkit.state.damage import damaged
@@ -23,6 +25,7 @@ class SeenSet:
     def __init__(self, store: Store, bloom: MappedBloom) -> None:
         self._store = store
         self._bloom = bloom
+        self._active = ActiveHosts(store)
         self._young: dict[str, SeenEntry] = {}
         self._old: dict[str, SeenEntry] = {}
         self._rebuilding: Iterator[tuple[bytes, bytes]] | None = None
@@ -54,16 +57,21 @@ class SeenSet:
         entry = self.recent(url)
         if entry is not None:
             return entry
-        if self._bloom.complete and keys.seen_key(host, url) not in self._bloom:
+        if self._active.entries(host) is None and self._bloom.complete and keys.seen_key(host, url) not in self._bloom:
             return None
         return self._stored(url, host)
+
+    def expect(self, host: bytes) -> None:
+        """Note that many URLs of this host are about to be looked for."""
+        self._active.ask(host)
 
     def known(self, url: str, host: bytes) -> SeenEntry | None:
         """Return the entry of a URL that has a row, whatever the filter says of it."""
         return self.recent(url) or self._stored(url, host)
 
     def _stored(self, url: str, host: bytes) -> SeenEntry | None:
-        value = self._store.get(keys.seen_key(host, url))
+        entries = self._active.entries(host)
+        value = self._store.get(keys.seen_key(host, url)) if entries is None else entries.get(keys.url_id(url))
         if value is None:
             return None
         entry = codec.decode_seen(value)
@@ -88,7 +96,9 @@ class SeenSet:
 
     def put(self, url: str, host: bytes, entry: SeenEntry) -> None:
         """Stage the entry of a URL that is seen already."""
-        self._store.stage(keys.seen_key(host, url), codec.encode_seen(entry))
+        url_id, value = keys.url_id(url), codec.encode_seen(entry)
+        self._store.stage(keys.SEEN + host + url_id, value)
+        self._active.put(host, url_id, value)
         self._remember(url, entry)
 
     def _remember(self, url: str, entry: SeenEntry) -> None:

@@ -187,7 +187,9 @@ ENTRIES = st.builds(
 )
 STEPS = st.lists(
     st.tuples(st.just("set"), st.integers(0, 5), ENTRIES)
-    | st.tuples(st.sampled_from(["write", "restart", "restart_with_an_empty_filter", "rebuild"]), st.just(0), st.just(SETTLED)),
+    | st.tuples(
+        st.sampled_from(["write", "restart", "restart_with_an_empty_filter", "rebuild", "expect"]), st.just(0), st.just(SETTLED)
+    ),
     max_size=30,
 )
 
@@ -210,6 +212,9 @@ def test_look_ups_agree_with_a_dict_over_writes_kills_and_rebuilds(
                 on_disk = dict(now)
             case "rebuild":
                 parts.seen.rebuild(2)
+            case "expect":
+                parts.seen.expect(HOST)
+                parts.seen.expect(HOST)
             case _ if not parts.seen.rebuilding or step == "restart_with_an_empty_filter":
                 parts.seen.rebuild(100)
                 getattr(parts, step)()
