@@ -16,8 +16,12 @@ from pathlib import Path
 
 from benchmarks.page_mix import PageMix
 from crawlkit.config import Config, ScopeMode
+from crawlkit.engine.admission import Admission
+from crawlkit.engine.budget import Budget
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
+from crawlkit.model import Source
+from crawlkit.policy.edges import Edge
 from crawlkit.policy.scope import Scope
 from crawlkit.state.crawl import CrawlState
 
@@ -36,9 +40,13 @@ def prepare(options: argparse.Namespace) -> dict[str, float]:
     began_s, began_cpu_s = time.monotonic(), time.process_time()
     with CrawlState.create(options.directory, config) as state:
         now = time.time()
-        coordinator = Coordinator(state, config, Scope.of([], config), now)
+        scope = Scope.of([], config)
+        coordinator = Coordinator(state, config, scope, now)
         state.add_seed(0, mix.url(0, 0))
-        _admit(coordinator, mix, paced=options.paced == "yes", now=now)
+        # Met by links, as most URLs of a crawl are: a seed that is met by a link later is noted to be.
+        schedule, budget = coordinator.schedule, Budget(state.templates, 0)
+        admission = Admission(state, scope, config, budget, lambda host: schedule.offer(host, now))
+        _admit(coordinator, admission, mix, paced=options.paced == "yes", now=now)
         state.seal()
         if options.end == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -48,7 +56,7 @@ def prepare(options: argparse.Namespace) -> dict[str, float]:
     return {"urls": options.urls, "admit_us": cpu_s / options.urls * 1e6, "took_s": took_s}
 
 
-def _admit(coordinator: Coordinator, mix: PageMix, *, paced: bool, now: float) -> None:
+def _admit(coordinator: Coordinator, admission: Admission, mix: PageMix, *, paced: bool, now: float) -> None:
     state = coordinator.state
     rng = random.Random(7)
     batch: list[str] = []
@@ -60,7 +68,9 @@ def _admit(coordinator: Coordinator, mix: PageMix, *, paced: bool, now: float) -
             known.record.last_start_s = known.record.last_end_s = now - rng.random() * known.record.crawl_delay_s
             state.hosts.changed(known)
         while len(batch) >= URLS_A_BATCH or (batch and host == mix.hosts - 1):
-            coordinator.admit_seeds(batch[:URLS_A_BATCH])
+            for url in batch[:URLS_A_BATCH]:
+                state.hosts.trim()
+                admission.meet(Edge(url, 0, 0), None, Source.LINK)
             del batch[:URLS_A_BATCH]
             coordinator.freeze(now).write()
             state.installed()
