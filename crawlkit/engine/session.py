@@ -14,12 +14,14 @@ from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.credentials import Carried, carried_by
 from crawlkit.engine.earlier import Earlier, identity_of, open_earlier
 from crawlkit.engine.ending import Ending, exit_status
+from crawlkit.engine.events import RunBegan
 from crawlkit.engine.hook import Callers, OnPage
 from crawlkit.engine.loop import Loop
 from crawlkit.engine.lost import find_lost, take_back
 from crawlkit.engine.network import UNVERIFIED, check_network, open_network, open_resolver, seeds_private_addresses
 from crawlkit.engine.plugging import UNPLUGGED, Plugged, load_plugins
 from crawlkit.engine.revival import revive
+from crawlkit.engine.telling import OnEvent, TellingCoordinator
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import ExitStatus, UsageError
 from crawlkit.model import Kind, OrderReason, Reason, Record
@@ -68,7 +70,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the caller is told of: pages; the coordinator, often, to look at only; what to be warned of, as it starts.
+    """What the caller is told of: pages; the coordinator, often, to look at only; what to be warned of, as it starts; events.
 
     `around` wraps the run, so as to stop it; `beside` is open while it goes on, so as to serve it.
     """
@@ -76,6 +78,7 @@ class Hooks:
     on_page: OnPage | None = None
     on_turn: Callable[[Coordinator], object] = lambda _: None
     on_warning: Callable[[str], object] = lambda _: None
+    on_event: OnEvent | None = None
     around: Callable[[Loop], AbstractContextManager[object]] = nullcontext
     beside: Callable[[Running], AbstractAsyncContextManager[object]] = nullcontext
 
@@ -137,7 +140,7 @@ async def begin(
         if surroundings.transport is None:
             state.allow_private(await seeds_private_addresses(urls, config))
         open_archive(state, config)
-        coordinator = Coordinator(state, config, scope, surroundings.clock.now(), _callers(state, hooks, plugged))
+        coordinator = _coordinator(state, scope, hooks, surroundings.clock.now(), config, plugged)
         for start in range(0, len(urls), SEEDS_A_BATCH):
             some = urls[start : start + SEEDS_A_BATCH]
             for number, url in enumerate(some, start):
@@ -172,7 +175,7 @@ async def go_on(
             config = replace(config, plugin=plugged.pins)
             check_space(directory, config.min_free_disk)
         scope = Scope.of(list(state.seeds()), config, plugged.accepts)
-        coordinator = Coordinator(state, config, scope, surroundings.clock.now(), _callers(state, hooks, plugged))
+        coordinator = _coordinator(state, scope, hooks, surroundings.clock.now(), config, plugged)
         if lost:
             hooks.on_warning(take_back(state, coordinator, lost, surroundings.clock.now()))
         open_archive(state, config)
@@ -187,11 +190,14 @@ async def go_on(
         return await _drive(state, coordinator, hooks, surroundings, _Equipment(carried, plugged, earlier))
 
 
-def _callers(state: CrawlState, hooks: Hooks, plugged: Plugged) -> Callers:
-    """Return whom the coordinator calls; where there are plugins, which nobody can know to be pure, the report says so."""
+def _coordinator(state: CrawlState, scope: Scope, hooks: Hooks, now: float, config: Config, plugged: Plugged) -> Coordinator:
+    """Return who decides; where there are plugins, which nobody can know to be pure, the report says so."""
     if plugged.pins:
         state.counters.depend(OrderReason.HOOK)
-    return Callers(hooks.on_page, priority=plugged.priority)
+    callers = Callers(hooks.on_page, priority=plugged.priority)
+    if hooks.on_event is None:
+        return Coordinator(state, config, scope, now, callers)
+    return TellingCoordinator(state, config, scope, now, callers, hooks.on_event)
 
 
 async def _drive(
@@ -200,6 +206,10 @@ async def _drive(
     config = state.config()
     if config.insecure:
         hooks.on_warning(UNVERIFIED)
+    if hooks.on_event is not None:
+        counters, run = state.counters, len(state.runs)
+        began = RunBegan(str(state.directory), run, counters.queued, counters.seen)
+        hooks.on_event(began, surroundings.clock.now())
     resolver = open_resolver(config, state.private_addresses())
     transport = surroundings.transport or open_network(
         config, resolver, connections=config.workers, proxy_proof=equipment.carried.proxy_proof

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from crawlkit.surfaces.progress import Progress
+from crawlkit.surfaces.progress import Figures, Progress, as_texts
 
 LIVE_EVERY_S = 0.2
 
@@ -20,12 +20,12 @@ class LiveProgress(Progress):
         super().__init__(LIVE_EVERY_S)
         self._live = live
 
-    def draw(self, figures: dict[str, str]) -> None:
+    def draw(self, figures: Figures) -> None:
         """Draw the table anew."""
         table = Table(box=None, pad_edge=False)
         for name in figures:
             table.add_column(name, justify="right", style="bold" if name == "pages" else "")
-        table.add_row(*figures.values())
+        table.add_row(*as_texts(figures).values())
         self._live.update(table, refresh=True)
 
 

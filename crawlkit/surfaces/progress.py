@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crawlkit.engine.coordinator import Coordinator
+from crawlkit.surfaces.log import Log, LogFormat, Verbosity
+
+Figures = dict[str, float]
+"""Counts, a rate a second, and `elapsed` seconds."""
 
 PLAIN_EVERY_S = 10.0
 RATE_OVER_S = 10.0
@@ -29,10 +33,10 @@ class Progress:
             with contextlib.suppress(OSError):  # a terminal that went away, a log on a full disk: no reason to end a crawl
                 self.draw(self._figures(coordinator, now))
 
-    def draw(self, figures: dict[str, str]) -> None:
+    def draw(self, figures: Figures) -> None:
         """Put `figures` before the user."""
 
-    def _figures(self, coordinator: Coordinator, now: float) -> dict[str, str]:
+    def _figures(self, coordinator: Coordinator, now: float) -> Figures:
         counters = coordinator.state.counters
         self._samples.append((now, counters.records))
         while now - self._samples[0][0] > RATE_OVER_S:
@@ -41,29 +45,44 @@ class Progress:
         rate = (counters.records - before) / over_s if over_s > 0 else counters.records / max(now - self._began_s, 0.001)
         del then
         return {
-            "pages": f"{counters.pages:,}",
-            "per second": f"{rate:.1f}",
-            "queued": f"{counters.queued - coordinator.in_flight:,}",
-            "in flight": f"{coordinator.in_flight}",
-            "failures": f"{counters.failures:,}",
-            "hosts": f"{counters.hosts:,}",
-            "elapsed": _clock(now - self._began_s),
+            "pages": counters.pages,
+            "per second": rate,
+            "queued": counters.queued - coordinator.in_flight,
+            "in flight": coordinator.in_flight,
+            "failures": counters.failures,
+            "hosts": counters.hosts,
+            "elapsed": now - self._began_s,
         }
 
 
 class PlainProgress(Progress):
     """A line every ten seconds, for logs."""
 
-    def draw(self, figures: dict[str, str]) -> None:
+    def draw(self, figures: Figures) -> None:
         """Print one line."""
-        print("crawlkit: " + ", ".join(f"{name} {value}" for name, value in figures.items()), file=sys.stderr, flush=True)  # noqa: T201
+        told = ", ".join(f"{name} {value}" for name, value in as_texts(figures).items())
+        print(f"crawlkit: {told}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+class LoggedProgress(Progress):
+    """A line of a log every ten seconds."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(PLAIN_EVERY_S)
+        self._log = log
+
+    def draw(self, figures: Figures) -> None:
+        """Log one line."""
+        self._log.progress(figures)
 
 
 @contextmanager
-def open_progress(*, wanted: bool | None, quiet: bool) -> Iterator[Progress]:
-    """Give the progress to show: live on a terminal, elsewhere a plain line now and then; by default nothing when quiet."""
-    if not (not quiet if wanted is None else wanted):
+def open_progress(wanted: bool | None, log: Log) -> Iterator[Progress]:
+    """Give the progress to show: live on a terminal, elsewhere a line now and then; by default nothing when quiet."""
+    if not (log.verbosity > Verbosity.QUIET if wanted is None else wanted):
         yield Progress(PLAIN_EVERY_S)
+    elif log.format is LogFormat.JSON:
+        yield LoggedProgress(log)
     elif sys.stderr.isatty():
         from crawlkit.surfaces.live_progress import open_live  # noqa: PLC0415  (rich takes a tenth of the time to start)
 
@@ -71,6 +90,12 @@ def open_progress(*, wanted: bool | None, quiet: bool) -> Iterator[Progress]:
             yield progress
     else:
         yield PlainProgress(PLAIN_EVERY_S)
+
+
+def as_texts(figures: Figures) -> dict[str, str]:
+    """Return figures as they are shown."""
+    texts = {name: f"{value:,}" if isinstance(value, int) else f"{value:.1f}" for name, value in figures.items()}
+    return {**texts, "elapsed": _clock(figures["elapsed"])}
 
 
 def _clock(seconds: float) -> str:

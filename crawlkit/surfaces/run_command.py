@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from crawlkit.clock import SystemClock
 from crawlkit.engine.revival import read_reasons
 from crawlkit.engine.runner import run_async
 from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, default_directory, go_on
@@ -18,11 +19,10 @@ from crawlkit.errors import ExitStatus, StorageError, UsageError
 from crawlkit.model import Reason
 from crawlkit.state.directory import is_begun
 from crawlkit.surfaces.control.server import serving
+from crawlkit.surfaces.log import Log, LogFormat, Verbosity
 from crawlkit.surfaces.options import config_file_option, given, parse_set, setting_options
 from crawlkit.surfaces.progress import open_progress
 from crawlkit.surfaces.settings import gather
-from crawlkit.surfaces.speech import say
-from crawlkit.surfaces.summary import Verbosity, as_argument, summary_lines
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -31,7 +31,8 @@ def _talking_options(command: Decorated) -> Decorated:
     """Give a command the options that say how a run talks and ends, in the order of the contract."""
     for option in (
         click.option("--progress/--no-progress", default=None, help="Show progress. [default: unless quiet]"),
-        click.option("-v", "--verbose", is_flag=True, help="Say more at the end."),
+        click.option("--log-format", type=click.Choice([*map(str, LogFormat)]), default="text", help="How lines are written."),
+        click.option("-v", "--verbose", count=True, help="Say what becomes of each URL; twice, also when it is asked for."),
         click.option("-q", "--quiet", is_flag=True, help="Say errors only, and how to resume."),
         click.option("--exit-zero", is_flag=True, help="Page failures do not make the exit status 1."),
     ):
@@ -99,31 +100,30 @@ def _read_seeds(name: str) -> list[str]:
     return found
 
 
-def _warn(text: str) -> None:
-    say(f"crawlkit: {text}")
-
-
 def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Coroutine[Any, Any, Outcome]]) -> int:
     """Run a session with progress and signals; say how it ended and return its status."""
-    resume = f"resume with: crawlkit resume {as_argument(directory)}"
+    verbosity = Verbosity.QUIET if params["quiet"] else Verbosity(min(Verbosity.NORMAL + params["verbose"], Verbosity.ALL))
+    log = Log(directory, LogFormat(params["log_format"]), verbosity, SystemClock())
 
     def on_second_signal() -> None:
         if is_begun(directory):
             with contextlib.suppress(OSError):
-                os.write(sys.stderr.fileno(), f"{resume}\n".encode(errors="surrogateescape"))
+                os.write(sys.stderr.fileno(), f"{log.left_line()}\n".encode(errors="surrogateescape"))
 
     try:
-        with (
-            stopping_on_signals(on_second_signal) as stopper,
-            open_progress(wanted=params["progress"], quiet=params["quiet"]) as progress,
-        ):
-            hooks = Hooks(on_turn=progress.show, on_warning=_warn, around=stopper.around, beside=partial(serving, warn=_warn))
+        with stopping_on_signals(on_second_signal) as stopper, open_progress(params["progress"], log) as progress:
+            hooks = Hooks(
+                on_turn=progress.show,
+                on_warning=log.warn,
+                on_event=None if verbosity is Verbosity.QUIET else log.on_event,
+                around=stopper.around,
+                beside=partial(serving, warn=log.warn),
+            )
             outcome = run_async(session(hooks))
     except StorageError as error:
-        say(f"crawlkit: {error}", *([resume] if is_begun(directory) else []))
+        log.fail(str(error), resumable=is_begun(directory))
         return ExitStatus.STORAGE
-    verbosity = Verbosity.QUIET if params["quiet"] else Verbosity.VERBOSE if params["verbose"] else Verbosity.NORMAL
-    say(*summary_lines(outcome, verbosity), *([] if outcome.counters.finished else [resume]))
+    log.end(outcome)
     if params["exit_zero"] and outcome.status is ExitStatus.PAGES_FAILED and outcome.counters.pages:
         return ExitStatus.DONE
     return outcome.status

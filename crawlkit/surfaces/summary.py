@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator
-from enum import Enum, auto
 from pathlib import Path
 
 from crawlkit.engine.ending import Ending
@@ -24,32 +23,26 @@ _HOW = {
 }
 
 
-class Verbosity(Enum):
-    """How much is said."""
-
-    QUIET = auto()
-    NORMAL = auto()
-    VERBOSE = auto()
-
-
 def as_argument(directory: Path) -> str:
     """Return a directory as a shell takes it for one argument, and a command not for an option."""
     text = str(directory)
     return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
-def summary_lines(outcome: Outcome, verbosity: Verbosity) -> list[str]:
-    """Return the lines that tell how a run ended; why, where there is no page, whatever the verbosity."""
-    why = [f"crawlkit: {line}" for seed in outcome.barren for line in _barren(seed)]
-    if verbosity is Verbosity.QUIET:
-        return why
+def reasons_of_barren(outcome: Outcome) -> list[str]:
+    """Return why there is no page, where there is none."""
+    return [line for seed in outcome.barren for line in _barren(seed)]
+
+
+def summary_lines(outcome: Outcome, *, details: bool) -> list[str]:
+    """Return the lines that tell how a run ended."""
     counters = outcome.counters
     rate = counters.records / counters.elapsed_s if counters.elapsed_s > 0 else 0.0
     lines = [
         f"crawlkit: {_HOW[outcome.how]}",
         f"  {counters.pages} pages, {counters.redirects} redirects, {counters.failures} failures, "
         f"{counters.excluded} excluded, {counters.queued} left; {counters.elapsed_s:.1f} s, {rate:.1f}/s",
-        *(_details(outcome) if verbosity is Verbosity.VERBOSE else ()),
+        *(_details(outcome) if details else ()),
     ]
     if counters.sitemaps_read or counters.sitemaps_failed or counters.sitemaps:
         sitemaps = ", ".join(f"{count} {name}" for name, count in sitemap_counts(counters).items())
@@ -57,7 +50,7 @@ def summary_lines(outcome: Outcome, verbosity: Verbosity) -> list[str]:
     if counters.reasons:
         lines.append(f"  depends on order or time: {', '.join(sorted(counters.reasons))}")
     lines.append(f"  report: crawlkit report {as_argument(outcome.directory)}")
-    return lines + why
+    return lines
 
 
 def _details(outcome: Outcome) -> Iterator[str]:

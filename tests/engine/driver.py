@@ -11,6 +11,7 @@ from crawlkit.config import Config, GroupBy, changed_config
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.hook import Callers
+from crawlkit.engine.telling import OnEvent, TellingCoordinator
 from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Record, Response, SitemapJob
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, path_of
@@ -65,6 +66,7 @@ class Driver:
         most_hosts: int = 8_192,
         on_page: Callable[[Record], object] | None = None,
         accepts: Callable[[str], bool] | None = None,
+        on_event: OnEvent | None = None,
         **settings: Any,
     ) -> None:
         self.directory = directory
@@ -74,6 +76,7 @@ class Driver:
         """When each request started, seconds after the crawl began, and of what."""
         self.on_page = on_page
         self.accepts = accepts
+        self._on_event = on_event
         self.addresses: dict[str, str] = {}
         """Where names lead, for a crawl that groups by address; others have an address of their own."""
         self.config = Config(**{"retries": 0, **settings})
@@ -93,7 +96,12 @@ class Driver:
     def _make_coordinator(self) -> None:
         scope = Scope.of(self._seeds, self.config, self.accepts)
         now = self.clock.now()
-        self.coordinator = Coordinator(self.state, self.config, scope, now, Callers(self.on_page), most_hosts=self._most_hosts)
+        callers = Callers(self.on_page)
+        self.coordinator: Coordinator = (
+            Coordinator(self.state, self.config, scope, now, callers, most_hosts=self._most_hosts)
+            if self._on_event is None
+            else TellingCoordinator(self.state, self.config, scope, now, callers, self._on_event)
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -126,7 +126,7 @@ def test_a_full_disk_is_status_4_and_the_resume_goes_on_from_the_last_checkpoint
         # No file may grow beyond 400 KiB (it counts in blocks of 512 bytes): the database's log does.
         result = shell('ulimit -f 800; exec "$@"', "run", f"{big.url}/", "-d", "x.crawl", *options, cwd=tmp_path)
         assert result.status == 4
-        first, last = result.err.splitlines()
+        _, first, last = result.err.splitlines()
         assert "x.crawl/db failed" in first
         assert last == "resume with: crawlkit resume x.crawl"
         assert run_cli(["resume", str(tmp_path / "x.crawl"), "-q", "--exit-zero"]) == 0
