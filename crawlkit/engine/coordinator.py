@@ -276,9 +276,9 @@ class Coordinator:
         disposition = dispose(job.url, job.attempts, answer, self._config.retries, now, self._config.max_retry_after)
         self.schedule.hold([host], now, disposition.hold_s)
         match disposition.outcome:
-            case Again(wait_s):
+            case Again(wait_s, reason):
                 keep(self.state, fetched, Role.ATTEMPT)
-                self.state.frontier.postpone(job.url, host, job.attempts + 1, now + wait_s, wait_s)
+                self.state.frontier.postpone(job.url, host, job.attempts + 1, now + wait_s, wait_s, reason)
             case Done() as done:
                 self._done(host, job.url, done, fetched, job)
 

@@ -267,7 +267,7 @@ class _Rebuilding:
         self._admission.meet(Edge(row.url, row.depth, row.hops), row.via, row.sources)
         admitted = not known and state.seen.find(row.url, host.id) is not None
         if admitted and (row.attempts or due_s is not None):
-            state.frontier.postpone(row.url, host, row.attempts, due_s or 0.0, row.wait_s)
+            state.frontier.postpone(row.url, host, row.attempts, due_s or 0.0, row.wait_s, row.reason)
 
     def walk_links(self, salvage: Salvage) -> None:
         """Admit what seeds and records lead to, and lower the distances that are greater than these ways to them.

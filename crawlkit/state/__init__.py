@@ -45,7 +45,7 @@ and 10 bytes with a personal string each (`keys`). A host's back queue is the ra
 depth, at most 255), then sequence. Example: the seed `http://a.test/` of a new crawl is
 
     s f9f4.. (18 bytes)            [0, 0, 32, 00 0000000000000001]
-    q f9f4.. (8) 00 0000000000000001 ["http://a.test/", "a.test", 0, 0, 0, 0.0, null, 2]
+    q f9f4.. (8) 00 0000000000000001 ["http://a.test/", "a.test", 0, 0, 0, 0.0, null, 2, null, null]
 
 Where there is an archive, its bytes are synced first. A checkpoint is one synced batch with all that settled since the last
 one: the record `p`, the removal of `q`, the entry `s` with state 2, the rows of URLs that are new, the host, the counters and

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 import zstandard
 
-from crawlkit.model import Record, Source
+from crawlkit.model import Reason, Record, Source
 from crawlkit.state.damage import damaged
 
 
@@ -73,7 +73,7 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True):
 
     `depth`, `hops` and `sources` repeat the seen entry's, so that a row whose entry was overwritten (a filter's wrong "no")
     still tells the least distance. `wait_s` is the wait that was asked for when it was timed: a due time further away than that
-    is the work of a clock that jumped. `priority` is what a plugin said, instead of the depth.
+    is the work of a clock that jumped. `priority` is what a plugin said, instead of the depth; `reason` why it failed last.
     """
 
     url: str
@@ -85,6 +85,7 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True):
     via: str | None = None
     sources: int = 0
     priority: int | None = None
+    reason: Reason | None = None
 
     @property
     def rank(self) -> int:

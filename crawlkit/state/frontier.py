@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from crawlkit.model import Source
+from crawlkit.model import Reason, Source
 from crawlkit.state import keys
 from crawlkit.state.codec import Head, QueueRow, SeenEntry, UrlState, decode_row, encode_row
 from crawlkit.state.counters import Counters
@@ -204,11 +204,11 @@ class Frontier:
         self._seen.put(url, host.id, settled)
         return settled
 
-    def postpone(self, url: str, host: Host, attempts: int, due_s: float, wait_s: float) -> None:
-        """Move a claimed URL into the timed range, to be tried again at `due_s`, `wait_s` from now."""
+    def postpone(self, url: str, host: Host, attempts: int, due_s: float, wait_s: float, reason: Reason | None = None) -> None:
+        """Move a claimed URL, which failed for `reason`, into the timed range: to be tried at `due_s`, `wait_s` from now."""
         entry = self._seen.entry(url, host.id)
         key = self._row_key(host, entry)
-        row = self._row(key, attempts=attempts, wait_s=wait_s)
+        row = self._row(key, attempts=attempts, wait_s=wait_s, reason=reason)
         self._unqueue(host, key)
         host.claims.pop(url, None)
         host.record.timed += 1

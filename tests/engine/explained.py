@@ -161,7 +161,7 @@ _FATES: Mapping[str, Case] = {
         summary="in flight: it was asked for, and the answer is not here yet", remedy=None, standing="in_flight", act=_claimed
     ),
     Fate.RETRY: Case(
-        summary="waiting to be tried again, after 1 failed try",
+        summary="waiting to be tried again, after 1 failed try, the last one for http.server_error",
         remedy="to go on: crawlkit resume DIR",
         standing="waiting",
         web={SEED: page(X), X: Facts(500)},

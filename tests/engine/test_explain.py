@@ -95,7 +95,7 @@ def test_a_host_that_asked_to_be_left_alone(tmp_path: Path) -> None:
         said = explain(driver, X)
         assert said.code == Fate.RETRY
         assert said.attempts is not None
-        assert said.attempts == Attempts(1, 1, said.attempts.due_at, None)
+        assert said.attempts == Attempts(1, 1, said.attempts.due_at, Reason.TOO_MANY_REQUESTS)
         assert said.attempts.due_at == pytest.approx(now + 100)
         driver.clock.advance(101)
         assert host_of_x(driver).hold_until is None

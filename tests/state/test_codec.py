@@ -160,9 +160,9 @@ def test_seen_entries_on_disk_are_what_is_documented() -> None:
 
 
 def test_queue_rows_on_disk_are_what_is_documented() -> None:
-    documented = b"\x99\xaehttp://a.test/\xa6a.test\x00\x00\x00\xcb" + bytes(8) + b"\xc0\x02\xc0"
+    documented = b"\x9a\xaehttp://a.test/\xa6a.test\x00\x00\x00\xcb" + bytes(8) + b"\xc0\x02\xc0\xc0"
     assert codec.encode_row(QueueRow("http://a.test/", "a.test", 0, 0, sources=Source.SEED)) == documented
-    assert msgspec.msgpack.decode(documented) == ["http://a.test/", "a.test", 0, 0, 0, 0.0, None, 2, None]
+    assert msgspec.msgpack.decode(documented) == ["http://a.test/", "a.test", 0, 0, 0, 0.0, None, 2, None, None]
 
 
 def test_rows_written_before_fields_were_appended_are_still_read() -> None:

@@ -45,7 +45,7 @@ def attempts_of(record: Record | None, waiting: WaitingRow | None) -> Attempts |
         failed = record.attempts - 1 if record.attempts and record.reason is None else record.attempts
         return Attempts(record.attempts, failed, None, record.reason)
     if waiting is not None:
-        return Attempts(waiting.row.attempts, waiting.row.attempts, waiting.due_s, None)
+        return Attempts(waiting.row.attempts, waiting.row.attempts, waiting.due_s, waiting.row.reason)
     return None
 
 

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 from typing import assert_never
 
-from crawlkit.engine.explain.answer import Code, Explanation, Fate
+from crawlkit.engine.explain.answer import Attempts, Code, Explanation, Fate
 from crawlkit.model import Kind, Reason, Refusal
 from crawlkit.policy.url_steps import NoUrl
 from crawlkit.sentences import SENTENCES
@@ -69,13 +69,18 @@ def _fate_words(code: Fate, said: Explanation) -> str:
         case Fate.QUEUED:
             return f"queued: {_queued_words(said)}"
         case Fate.RETRY:
-            failed = said.attempts.failed if said.attempts else 0
-            return f"waiting to be tried again, after {failed} failed {'try' if failed == 1 else 'tries'}"
+            return f"waiting to be tried again, {_tries_words(said.attempts)}"
         case Fate.NOT_FOUND:
             searched = said.linked_from.searched if said.linked_from else 0
             return f"never admitted, and none of the {searched:,} records searched links to it"
         case _:
             return _FATES[code]
+
+
+def _tries_words(attempts: Attempts | None) -> str:
+    failed = attempts.failed if attempts else 0
+    reason = f", the last one for {attempts.last_reason}" if attempts and attempts.last_reason else ""
+    return f"after {failed} failed {'try' if failed == 1 else 'tries'}{reason}"
 
 
 def _done_words(said: Explanation) -> str:
