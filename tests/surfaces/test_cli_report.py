@@ -24,7 +24,7 @@ FIELDS = [
     *("description", "language", "directives", "headings", "alternates", "etag", "last_modified", "words", "text_digest"),
     *("sources", "lastmod", "priority", "near_duplicate_of"),
 ]
-TIMING = ["message", "fetched_at", "elapsed_ms", "attempts", "via"]
+TIMING = ["message", "fetched_at", "elapsed_ms", "attempts", "via", "not_modified"]
 
 
 @pytest.fixture
