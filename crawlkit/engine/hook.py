@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from crawlkit.engine.watcher import Watcher
 from crawlkit.model import Kind, Record
 
 OnPage = Callable[[Record], object]
@@ -13,12 +14,13 @@ OnRecord = Callable[[Record], object]
 class Callers:
     """Whom the coordinator calls: with each page, with each record, and for the priority of a URL (None for its depth).
 
-    Only `on_page` may raise: that ends the run.
+    `watchers` are told of records too. Only `on_page` may raise: that ends the run.
     """
 
     on_page: OnPage | None = None
     on_record: OnRecord | None = None
     priority: Callable[[str], int | None] | None = None
+    watchers: tuple[Watcher, ...] = ()
 
 
 NOBODY = Callers()
@@ -41,3 +43,5 @@ def show(callers: Callers, record: Record) -> None:
             raise PageHookError(error) from error
     if callers.on_record is not None:
         callers.on_record(record)
+    for watcher in callers.watchers:
+        watcher.settled(record)

@@ -46,29 +46,26 @@ def summary_of(coordinator: Coordinator, now: float) -> Summary:
     return summary
 
 
-class HostsSeen:
-    """A look at all hosts that have work or are steered: `step` until it says that there are no more."""
+class HostWalk:
+    """A look at the records of all hosts, some at a time."""
 
-    def __init__(self, coordinator: Coordinator, most: int) -> None:
+    def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
-        self._most = most
         self._from: bytes | None = keys.HOST
-        self._found: list[HostFigures] = []
 
-    def step(self, now: float) -> bool:
-        """Look at some more; False if there are none."""
-        if self._from is None or self._most <= 0:
-            return False
+    @property
+    def over(self) -> bool:
+        """Whether all have been looked at."""
+        return self._from is None
+
+    def step(self, now: float) -> list[HostFigures]:
+        """Return the figures of some more."""
+        if self._from is None:
+            return []
         found = self._coordinator.state.hosts.scan(self._from, HOSTS_A_STEP)
         loaded = self._coordinator.state.hosts.loaded
-        figures = (self._figures(record, loaded(record.name), now) for _, record in found)
-        self._found = first_hosts([*self._found, *figures], self._most)
         self._from = found[-1][0] + b"\0" if len(found) == HOSTS_A_STEP else None
-        return self._from is not None
-
-    def result(self) -> list[HostFigures]:
-        """Return the hosts with most URLs, of those seen."""
-        return self._found
+        return [self._figures(record, loaded(record.name), now) for _, record in found]
 
     def _figures(self, record: HostRecord, host: Host | None, now: float) -> HostFigures:
         schedule = self._coordinator.schedule
@@ -80,3 +77,23 @@ class HostsSeen:
             now=now,
             is_spent=schedule.is_spent(record.pages),
         )
+
+
+class HostsSeen:
+    """A look at all hosts that have work or are steered: `step` until it says that there are no more."""
+
+    def __init__(self, coordinator: Coordinator, most: int) -> None:
+        self._walk = HostWalk(coordinator)
+        self._most = most
+        self._found: list[HostFigures] = []
+
+    def step(self, now: float) -> bool:
+        """Look at some more; False if there are none."""
+        if self._walk.over or self._most <= 0:
+            return False
+        self._found = first_hosts([*self._found, *self._walk.step(now)], self._most)
+        return not self._walk.over
+
+    def result(self) -> list[HostFigures]:
+        """Return the hosts with most URLs, of those seen."""
+        return self._found

@@ -15,6 +15,7 @@ from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.hook import PageHookError
 from crawlkit.engine.steps import Situation, Step, next_step
+from crawlkit.engine.watcher import Watcher
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import StorageError
 from crawlkit.model import Fetched, Job
@@ -40,19 +41,27 @@ class Loop:
     """Drives one run of a crawl to its end. `on_turn` is shown the coordinator before each wait."""
 
     def __init__(
-        self, coordinator: Coordinator, worker: Worker, config: Config, clock: Clock, on_turn: Callable[[Coordinator], object]
+        self,
+        coordinator: Coordinator,
+        worker: Worker,
+        config: Config,
+        clock: Clock,
+        on_turn: Callable[[Coordinator], object],
+        watchers: tuple[Watcher, ...] = (),
     ) -> None:
         self._coordinator = coordinator
         self._worker = worker
         self._config = config
         self._clock = clock
         self._on_turn = on_turn
+        self._watchers = watchers
         self._results: list[Fetched] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="crawlkit-writer")
         self._writing: asyncio.Future[None] | None = None
         self._last_checkpoint_s = clock.now()
+        self._handed_over_s = self._written_s = 0.0
         self._stop: Ending | None = None
         self._nothing_due_until_s = 0.0
         self._hook_failure: BaseException | None = None
@@ -174,6 +183,8 @@ class Loop:
         del self._results[:RESULTS_A_TURN]
         self._nothing_due_until_s = 0.0
         for fetched in results:
+            for watcher in self._watchers:
+                watcher.fetched(fetched)
             try:
                 self._coordinator.settle(fetched, now)
             except PageHookError as error:
@@ -230,9 +241,14 @@ class Loop:
 
     def _hand_over(self, checkpoint: Checkpoint) -> asyncio.Future[None]:
         self._held, self._promised = self._promised, []
+        self._handed_over_s = self._clock.now()
         writing = asyncio.get_running_loop().run_in_executor(self._writer, checkpoint.write)
-        writing.add_done_callback(lambda _: self._wake.set())
+        writing.add_done_callback(self._wrote)
         return writing
+
+    def _wrote(self, _: "asyncio.Future[None]") -> None:
+        self._written_s = self._clock.now()
+        self._wake.set()
 
     def _end_checkpoint(self) -> None:
         assert self._writing is not None
@@ -250,6 +266,8 @@ class Loop:
     def _installed(self) -> None:
         """Note that the checkpoint that was written is on disk, and tell who waits for that."""
         self._coordinator.state.installed()
+        for watcher in self._watchers:
+            watcher.written(self._written_s, self._written_s - self._handed_over_s)
         for promise in self._held:
             if not promise.done():
                 promise.set_result(None)

@@ -22,6 +22,7 @@ from crawlkit.engine.network import UNVERIFIED, check_network, open_network, ope
 from crawlkit.engine.plugging import UNPLUGGED, Plugged, load_plugins
 from crawlkit.engine.revival import revive
 from crawlkit.engine.telling import OnEvent, TellingCoordinator
+from crawlkit.engine.watcher import Watcher
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import ExitStatus, UsageError
 from crawlkit.model import Kind, OrderReason, Reason, Record
@@ -72,7 +73,8 @@ class Running:
 class Hooks:
     """What the caller is told of: pages; the coordinator, often, to look at only; what to be warned of, as it starts; events.
 
-    `around` wraps the run, so as to stop it; `beside` is open while it goes on, so as to serve it.
+    `around` wraps the run, so as to stop it; `beside` is open while it goes on, so as to serve it. `watchers` are told what
+    happens.
     """
 
     on_page: OnPage | None = None
@@ -81,6 +83,7 @@ class Hooks:
     on_event: OnEvent | None = None
     around: Callable[[Loop], AbstractContextManager[object]] = nullcontext
     beside: Callable[[Running], AbstractAsyncContextManager[object]] = nullcontext
+    watchers: tuple[Watcher, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,7 @@ def _coordinator(state: CrawlState, scope: Scope, hooks: Hooks, now: float, conf
     """Return who decides; where there are plugins, which nobody can know to be pure, the report says so."""
     if plugged.pins:
         state.counters.depend(OrderReason.HOOK)
-    callers = Callers(hooks.on_page, priority=plugged.priority)
+    callers = Callers(hooks.on_page, priority=plugged.priority, watchers=hooks.watchers)
     if hooks.on_event is None:
         return Coordinator(state, config, scope, now, callers)
     return TellingCoordinator(state, config, scope, now, callers, hooks.on_event)
@@ -217,7 +220,7 @@ async def _drive(
     try:
         extra, earlier, plugged = equipment.carried.extra, equipment.earlier, equipment.plugged
         worker = Worker(transport, config, surroundings.clock, extra, resolver, earlier=earlier, plugged=plugged)
-        loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn)
+        loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn, hooks.watchers)
         with hooks.around(loop):
             async with hooks.beside(Running(coordinator, loop, config, surroundings.clock)):
                 how = await loop.run()

@@ -7,6 +7,12 @@ from crawlkit.config import ValueKind, format_value
 from crawlkit.errors import StorageError
 
 
+def free_bytes(place: Path) -> int:
+    """Return how much is free to us where `place` lies, which is there; OSError if that cannot be told."""
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize
+
+
 def check_space(directory: Path, least_bytes: int) -> None:
     """Raise StorageError if fewer than `least_bytes` are free to us where `directory` lies, or will once it is made."""
     if least_bytes == 0:
@@ -15,12 +21,11 @@ def check_space(directory: Path, least_bytes: int) -> None:
     while not place.exists():
         place = place.parent
     try:
-        found = os.statvfs(place)
+        free = free_bytes(place)
     except OSError as error:
         raise StorageError(f"cannot tell how much space is free at {place}: {error.strerror}") from error
-    free_bytes = found.f_bavail * found.f_frsize
-    if free_bytes < least_bytes:
+    if free < least_bytes:
         raise StorageError(
-            f"{free_bytes / 2**20:.1f}MiB are free for {directory}, less than the {format_value(ValueKind.SIZE, least_bytes)} "
+            f"{free / 2**20:.1f}MiB are free for {directory}, less than the {format_value(ValueKind.SIZE, least_bytes)} "
             "of --min-free-disk; free space, then go on (resume --set min_free_disk=0 goes on without it)"
         )

@@ -69,6 +69,15 @@ class Log:
         else:
             self._line(self._clock.now(), {"event": "warning", "message": text.removeprefix("warning: ")})
 
+    def serve(self, what: str, url: str) -> None:
+        """Say where something of the run is served while it goes on, unless quiet."""
+        if self.verbosity is Verbosity.QUIET:
+            return
+        if self.format is LogFormat.TEXT:
+            say(f"crawlkit: {what} at {url}")
+        else:
+            self._line(self._clock.now(), {"event": "serving", "what": what, "url": url})
+
     def fail(self, text: str, *, resumable: bool) -> None:
         """Say that storage failed, which ended the run."""
         if self.format is LogFormat.TEXT:

@@ -23,6 +23,7 @@ from crawlkit.surfaces.log import Log, LogFormat, Verbosity
 from crawlkit.surfaces.options import config_file_option, given, parse_set, setting_options
 from crawlkit.surfaces.progress import open_progress
 from crawlkit.surfaces.settings import gather
+from crawlkit.surfaces.watching import Beside, all_beside, watching
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -30,6 +31,8 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 def _talking_options(command: Decorated) -> Decorated:
     """Give a command the options that say how a run talks and ends, in the order of the contract."""
     for option in (
+        click.option("--otel", is_flag=True, help="Make an OpenTelemetry span of each request, by the SDK that is configured."),
+        click.option("--metrics", metavar="ADDR:PORT", help="Serve metrics for Prometheus there while the crawl runs."),
         click.option("--progress/--no-progress", default=None, help="Show progress. [default: unless quiet]"),
         click.option("--log-format", type=click.Choice([*map(str, LogFormat)]), default="text", help="How lines are written."),
         click.option("-v", "--verbose", count=True, help="Say what becomes of each URL; twice, also when it is asked for."),
@@ -111,13 +114,19 @@ def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Cor
                 os.write(sys.stderr.fileno(), f"{log.left_line()}\n".encode(errors="surrogateescape"))
 
     try:
-        with stopping_on_signals(on_second_signal) as stopper, open_progress(params["progress"], log) as progress:
+        with (
+            stopping_on_signals(on_second_signal) as stopper,
+            watching(params["metrics"], log.serve, log.warn, spans=params["otel"]) as watch,
+            open_progress(params["progress"], log) as progress,
+        ):
+            besides: tuple[Beside, ...] = (partial(serving, warn=log.warn), *watch.besides)
             hooks = Hooks(
                 on_turn=progress.show,
                 on_warning=log.warn,
                 on_event=None if verbosity is Verbosity.QUIET else log.on_event,
                 around=stopper.around,
-                beside=partial(serving, warn=log.warn),
+                beside=partial(all_beside, besides=besides),
+                watchers=watch.watchers,
             )
             outcome = run_async(session(hooks))
     except StorageError as error:

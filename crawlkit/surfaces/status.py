@@ -10,6 +10,7 @@ import msgspec
 from crawlkit.engine.figures import HostFigures, Live
 from crawlkit.state.checkpoint import Run, Summary
 from crawlkit.state.counters import SitemapCounts, sitemap_counts
+from crawlkit.state.space import free_bytes
 
 BASIS = "URLs that wait / URLs settled a second over the last {over:.0f} s; new ones still come, so no sooner than that"
 
@@ -96,7 +97,7 @@ def status_of(summary: Summary, directory: Path, *, running: bool) -> Status:
         bytes=counters.body_bytes,
         archive_bytes=summary.archive_bytes,
         disk_bytes=_bytes_in(directory),
-        disk_free_bytes=_free_bytes(directory),
+        disk_free_bytes=free_bytes(directory),
         requests=counters.requests,
         sitemaps=sitemap_counts(counters),
         pages_per_s=round(counters.pages / counters.elapsed_s, 3) if counters.elapsed_s > 0 else 0.0,
@@ -122,11 +123,6 @@ def _bytes_in(directory: Path) -> int:
             except OSError:
                 continue
     return total
-
-
-def _free_bytes(directory: Path) -> int:
-    found = os.statvfs(directory)
-    return found.f_bavail * found.f_frsize
 
 
 def as_text(status: Status) -> str:
