@@ -124,6 +124,16 @@ def test_a_resumed_crawl_counts_from_zero_and_tells_of_all_runs(tmp_path: Path) 
             assert (found["crawlkit_crawl_records{kind=page}"], found["crawlkit_urls_queued"]) == (1, 3)
 
 
+def test_where_they_are_is_said_as_the_log_says_things_and_not_when_quiet(cli: Cli) -> None:
+    with SiteServer(Site({"/": page("A")})) as server:
+        run = ["run", f"{server.url}/", "--delay", "0", "--metrics", "0"]
+        said = [json.loads(line) for line in cli(*run, "-d", "x", "--log-format", "json").err.splitlines()]
+        assert [(line["what"], line["url"][:17]) for line in said if line["event"] == "serving"] == [
+            ("metrics", "http://127.0.0.1:")
+        ]
+        assert cli(*run, "-d", "y", "-q").err == ""
+
+
 # What is asked for wrongly -----------------------------------------------------------------------------------------------
 
 
