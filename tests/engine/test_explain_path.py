@@ -117,6 +117,21 @@ def test_one_bound_holds_for_all_searches_of_a_way(tmp_path: Path, most: int, sh
         assert path.shortest is shortest
 
 
+@pytest.mark.parametrize(
+    ("link", "how"),
+    [(page(f"{A}/deep"), "link"), (page(f"{A}/deep", nofollow=(0,)), "nofollow"), (moved(f"{A}/deep"), "redirect")],
+)
+def test_a_url_that_was_not_admitted_has_the_way_that_would_lead_to_it(tmp_path: Path, link: Answer, how: str) -> None:
+    web: dict[str, Answer] = {SEED: page(f"{A}/m"), f"{A}/m": page(f"{A}/n"), f"{A}/n": link}
+    with Driver(tmp_path / "crawl", web, robots=False, exclude=("deep",)) as driver:
+        driver.drain()
+        said = explain(driver, f"{A}/deep")
+        assert steps(said) == [("seed", "/"), ("link", "/m"), ("link", "/n"), (how, "/deep")]
+        assert said.path is not None
+        assert (said.path.shortest, said.path.complete) == (True, True)
+        assert explain(driver, f"{A}/other").path is None
+
+
 def test_a_seed_is_its_own_way(tmp_path: Path) -> None:
     with Driver(tmp_path / "crawl", {SEED: page(f"{A}/b"), f"{A}/b": page(SEED)}) as driver:
         driver.drain()

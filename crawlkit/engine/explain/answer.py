@@ -55,14 +55,17 @@ class Ruling(msgspec.Struct, frozen=True):
 
 
 class PathStep(msgspec.Struct, frozen=True):
-    """A URL on the way; `how` it is reached from the one before: `seed`, `sitemap`, `link`, `canonical` or `redirect`."""
+    """A URL on the way; `how` it is reached from the one before: `seed`, `sitemap`, `link`, `canonical` or `redirect`.
+
+    The last step to a URL that was not admitted may be `nofollow` too.
+    """
 
     url: str
     how: str
 
 
 class Path(msgspec.Struct, frozen=True):
-    """A way from a seed to the URL. `shortest` says whether none is shorter, `complete` whether it begins at a seed."""
+    """A way from a seed to the URL, admitted or not. `shortest`: none is shorter; `complete`: it begins at a seed."""
 
     steps: tuple[PathStep, ...]
     shortest: bool
@@ -70,7 +73,7 @@ class Path(msgspec.Struct, frozen=True):
 
 
 class Linker(msgspec.Struct, frozen=True):
-    """A record that leads to the URL: `how` as in `PathStep`, or `nofollow`; `depth` is its own."""
+    """A record that leads to the URL: `how` as in `PathStep`; `depth` is its own."""
 
     url: str
     how: str

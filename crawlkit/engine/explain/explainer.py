@@ -7,7 +7,7 @@ import msgspec
 
 from crawlkit.engine.explain import facts, rules
 from crawlkit.engine.explain.answer import Code, Explanation, Fate, Linkers, Path, Ruling, Standing
-from crawlkit.engine.explain.path import path_to
+from crawlkit.engine.explain.path import path_past, path_to
 from crawlkit.engine.explain.unseen import why_unseen
 from crawlkit.engine.explain.words import remedy_of, summary_of
 from crawlkit.model import Kind, Record, Refusal
@@ -82,7 +82,13 @@ class Explainer:
             return _pending(entry, looking.waiting(url, host_of(url), entry), path_to(looking, url, most))
         unseen = why_unseen(url, alone, looking, self._config, most)
         standing = Standing.REFUSED if isinstance(unseen.code, Refusal) else Standing.UNSEEN
-        return _Found(code=unseen.code, standing=standing, depth=unseen.depth, linkers=unseen.linkers)
+        return _Found(
+            code=unseen.code,
+            standing=standing,
+            depth=unseen.depth,
+            linkers=unseen.linkers,
+            path=path_past(looking, url, unseen.linkers, most),
+        )
 
     def _with_facts(self, said: Explanation, url: str, alone: Sequence[Ruling], found: _Found, now: float) -> Explanation:
         looking, config, settings = self._looking, self._config, self._settings

@@ -69,6 +69,15 @@ def path_to(looking: Looking, url: str, most: int) -> Path:
     return near if near.complete else _walk(looking, url, None)
 
 
+def path_past(looking: Looking, url: str, linkers: Linkers, most: int) -> Path | None:
+    """Return the way that would lead to a URL that was not admitted, by the nearest record that leads to it, if one does."""
+    if not linkers.found:
+        return None
+    last = linkers.found[0]
+    path = path_to(looking, last.url, most)
+    return Path((*path.steps, PathStep(url, last.how)), path.shortest and linkers.complete, path.complete)
+
+
 def _walk(looking: Looking, url: str, purse: Purse | None) -> Path:
     """Return a way to a URL, backwards: where each was first met, or along what is nearer, as far as the purse goes."""
     steps: list[PathStep] = []
