@@ -61,6 +61,7 @@ class Reason(StrEnum):
     NO_LOCATION = "redirect.no_location"
     HOST_UNREACHABLE = "host.unreachable"
     HOST_GIVEN_UP = "host.given_up"
+    HOST_DROPPED = "host.dropped"  # by people
     ROBOTS_DISALLOW = "robots.disallow"
     ROBOTS_UNREACHABLE = "robots.unreachable"
     ROBOTS_DELAY = "robots.delay_too_long"

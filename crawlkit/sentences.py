@@ -24,6 +24,7 @@ SENTENCES: Mapping[Reason, str] = MappingProxyType(
         Reason.NO_LOCATION: "A redirect without a usable Location.",
         Reason.HOST_UNREACHABLE: "The host could not be reached for its robots.txt.",
         Reason.HOST_GIVEN_UP: "The host failed so often that it was given up.",
+        Reason.HOST_DROPPED: "The host was dropped by whoever runs the crawl.",
         Reason.ROBOTS_DISALLOW: "robots.txt disallows this URL.",
         Reason.ROBOTS_UNREACHABLE: "robots.txt could not be had, so the URL counts as disallowed.",
         Reason.ROBOTS_DELAY: "robots.txt asks for a longer Crawl-delay than is accepted.",

@@ -54,7 +54,8 @@ class Admission:
         url, depth, hops = edge
         seen, name = self._state.seen, ""
         entry = seen.recent(url)
-        if entry is None:
+        # A seed that was added may be outside of the scope; links to it are refused, as they are before it is added.
+        if (entry is None or not entry.sources & Source.LINK) and not source & Source.SEED:
             refusal = self._out_of_scope(url)
             if refusal is Refusal.HOOK:
                 self.refuse(RefusalRow(url, refusal, depth, via))
@@ -62,6 +63,7 @@ class Admission:
             if refusal is not None:
                 self._state.counters.refuse(refusal)
                 return True
+        if entry is None:
             name = host_of(url)
             entry = seen.find(url, self._state.hosts.id_of(name))  # of a known URL the host need not be loaded
         if entry is not None:
@@ -85,6 +87,10 @@ class Admission:
         """Count a link that is refused for more than its URL, and keep why."""
         self._state.counters.refuse(row.refusal)
         self._state.refusals.note(self._state.hosts.id_of(host_of(row.url)), row)
+
+    def is_in_scope(self, url: str) -> bool:
+        """Whether a link to a URL would be in scope."""
+        return self._out_of_scope(url) is None
 
     def _lower(self, edge: Edge, entry: SeenEntry, source: int) -> None:
         """Give a URL that is known the lesser distances, each by itself, and the source.

@@ -63,11 +63,11 @@ class Coordinator:
         self._now = now
         self.schedule = Schedule(state, config, state.begin_run(now).quiet_from_s, most_hosts)
         budget = Budget(state.templates, config.template_budget)
-        self._admission = Admission(state, scope, config, budget, self._offer, callers.priority)
-        self._growth = Growth(state, self._admission, budget)
+        self.admission = Admission(state, scope, config, budget, self._offer, callers.priority)
+        self._growth = Growth(state, self.admission, budget)
         self._robots = Robots(state, config)
         self._gate = Gate(state, config, self._robots, self.schedule)
-        self._sitemaps = SitemapReader(state, config, scope, self._admission, self._offer)
+        self._sitemaps = SitemapReader(state, config, scope, self.admission, self._offer)
         self._jobs = 0
         self._claimed_pages = 0
         self.unwritten = 0
@@ -140,7 +140,7 @@ class Coordinator:
         """Meet seeds: distance 0, exempt from include and exclude."""
         for url in urls:
             self.state.hosts.trim()
-            self._admission.meet(Edge(url, 0, 0), None, Source.SEED)
+            self.admission.meet(Edge(url, 0, 0), None, Source.SEED)
 
     def look_again(self) -> None:
         """Look at all hosts in the store: URLs were queued without being met."""

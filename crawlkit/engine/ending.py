@@ -5,6 +5,7 @@ from enum import StrEnum
 from crawlkit.config import Config
 from crawlkit.errors import ExitStatus
 from crawlkit.model import OrderReason
+from crawlkit.state import keys
 from crawlkit.state.counters import Counters
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.damage import damaged
@@ -22,12 +23,15 @@ class Ending(StrEnum):
     CANCELLED = "cancelled"
     HOOK = "hook"
     LOW_SPACE = "low_space"
+    HELD = "held"  # all that is left is at hosts that people hold
 
     @property
     def is_limit(self) -> bool:
         """Whether a limit of the settings was reached with something left."""
         return self in _LIMITS
 
+
+_HOSTS_A_SCAN = 1_024
 
 _LIMITS = {
     Ending.LIMIT_PAGES: OrderReason.LIMIT_PAGES,
@@ -50,9 +54,22 @@ def ending_of(state: CrawlState, config: Config, *, pages_spent: bool) -> Ending
         return Ending.FINISHED
     if pages_spent:
         return Ending.LIMIT_PAGES
+    if state.counters.hosts_held and (config.max_pages_per_host is None or not _waits_unheld(state)):
+        return Ending.HELD
     if config.max_pages_per_host is None:
         raise damaged(f"{queued} URLs and {sitemaps} sitemaps should wait, but no host has them", state.directory)
     return Ending.LIMIT_HOST
+
+
+def _waits_unheld(state: CrawlState) -> bool:
+    """Whether a host that nobody holds has URLs left: 3 us a host, where some are held."""
+    start: bytes | None = keys.HOST
+    while start is not None:
+        found = state.hosts.scan(start, _HOSTS_A_SCAN)
+        if any(record.queued and not record.held for _, record in found):
+            return True
+        start = found[-1][0] + b"\0" if len(found) == _HOSTS_A_SCAN else None
+    return False
 
 
 def exit_status(how: Ending, counters: Counters) -> ExitStatus:
@@ -64,6 +81,6 @@ def exit_status(how: Ending, counters: Counters) -> ExitStatus:
             return ExitStatus.SIGTERM
         case Ending.LOW_SPACE:
             return ExitStatus.STORAGE
-        case Ending.FINISHED | Ending.LIMIT_PAGES | Ending.LIMIT_HOST | Ending.LIMIT_TIME:
+        case Ending.FINISHED | Ending.LIMIT_PAGES | Ending.LIMIT_HOST | Ending.LIMIT_TIME | Ending.HELD:
             failed = counters.failures > 0 or counters.pages == 0
             return ExitStatus.PAGES_FAILED if failed else ExitStatus.DONE

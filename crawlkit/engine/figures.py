@@ -75,6 +75,10 @@ def host_figures(record: HostRecord, *, in_flight: int, next_s: float, now: floa
 
 
 def _state_of(record: HostRecord, *, in_flight: int, next_s: float, now: float, is_spent: bool) -> HostState:  # noqa: PLR0911
+    if record.dropped:
+        return HostState.DROPPED
+    if record.held_until_s > now:
+        return HostState.HELD
     if record.queued + record.timed + record.sitemaps == 0:
         return HostState.IDLE
     if record.health.given_up:

@@ -31,6 +31,8 @@ class Gate:
 
     def ask(self, host: Host, url: str, now: float) -> Leave | Done | RobotsJob:
         """Return whether `url` of a due host may be fetched; or how it ends without that, or what has to be fetched first."""
+        if host.record.dropped:
+            return Done(Kind.FAILURE, Reason.HOST_DROPPED)
         if host.record.health.given_up:
             self._state.counters.depend(OrderReason.HOST_GIVEN_UP)
             return Done(Kind.FAILURE, Reason.HOST_GIVEN_UP)

@@ -75,7 +75,7 @@ class HostWalk:
             in_flight=0 if host is None else host.in_flight,
             next_s=next_s,
             now=now,
-            is_spent=schedule.is_spent(record.pages),
+            is_spent=schedule.is_spent(record),
         )
 
 

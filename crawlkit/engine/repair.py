@@ -118,7 +118,7 @@ def _rebuild(directory: Path, salvage: Salvage, target: Path, now: float) -> tup
     if not all(salvage.has_seed(number) for number in range(len(seeds))):
         lost.append("part of the list of seeds: the URLs at distance 0 were taken")
     with CrawlState.create(target, config) as state:
-        rebuilding = _Rebuilding(state, config, seeds)
+        rebuilding = _Rebuilding(state, config, seeds, salvage.first_seeds())
         rebuilding.begin(salvage, now)
         rebuilding.take_sitemaps(salvage)
         rebuilding.take_records(salvage)
@@ -201,10 +201,11 @@ def _missing(directory: Path, salvage: Salvage, state: CrawlState) -> Iterator[s
 class _Rebuilding:
     """The new crawl while it is filled; what was staged is written from time to time, so memory does not grow."""
 
-    def __init__(self, state: CrawlState, config: Config, seeds: list[str]) -> None:
+    def __init__(self, state: CrawlState, config: Config, seeds: list[str], first: int | None) -> None:
         self._state = state
         self._seeds = seeds
-        scope = Scope.of(seeds, config, load_plugins(config.plugin).accepts)
+        self._first = len(seeds) if first is None else first
+        scope = Scope.of(seeds[: self._first], config, load_plugins(config.plugin).accepts)
         self._admission = Admission(state, scope, config, Budget(state.templates, 0), lambda _: None)
         budget = Budget(state.templates, config.template_budget)
         self._growth = Growth(state, Admission(state, scope, config, budget, lambda _: None), budget)
@@ -215,12 +216,16 @@ class _Rebuilding:
         state.inherit_runs(salvage.runs())
         state.begin_run(now)
         state.allow_private(salvage.private_addresses())
-        for number, url in enumerate(self._seeds):
+        for number, url in enumerate(self._seeds[: self._first]):
             state.add_seed(number, url)
+        for url in self._seeds[self._first :]:
+            state.append_seed(url)
         for known in salvage.hosts():
             host = state.hosts.get(known.name)
             host.record.last_start_s, host.record.last_end_s = known.last_start_s, known.last_end_s
             host.record.hold_until_s, host.record.crawl_delay_s = known.hold_until_s, known.crawl_delay_s
+            host.record.held_until_s, host.record.dropped = known.held_until_s, known.dropped
+            state.counters.hosts_held += known.held
             state.hosts.changed(host)
             self._between()
         for origin in salvage.origins():

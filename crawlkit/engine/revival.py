@@ -51,7 +51,10 @@ def revive(state: CrawlState, coordinator: Coordinator, reasons: frozenset[Reaso
 
 def _revive(state: CrawlState, records: Iterable[Record]) -> None:
     for record in records:
-        state.hosts.get(host_of(record.url)).record.health = Health()
+        host = state.hosts.get(host_of(record.url)).record
+        host.health = Health()
+        if record.reason is Reason.HOST_DROPPED:
+            host.dropped = False
         requeue(state, record)
         state.origins.forget_outage(origin_of(record.url))
 

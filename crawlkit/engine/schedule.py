@@ -18,7 +18,7 @@ import msgspec
 
 from crawlkit.config import Config
 from crawlkit.engine.servers import Servers
-from crawlkit.engine.turns import contact_of, earliest_start_s, gap_in_force_s
+from crawlkit.engine.turns import contact_of, earliest_start_s, gap_in_force_s, is_spent
 from crawlkit.model import Fetched, FetchFailure, Found, GroupBy, Job
 from crawlkit.policy import politeness
 from crawlkit.policy.health import after, concurrency_of, signal_of
@@ -69,7 +69,7 @@ class Schedule:
 
     def offer(self, host: Host, now: float) -> None:
         """Take in a host if it has a row and a free slot; one that finds no room is looked up again later."""
-        if host.record.name in self._names or host.robots_pending:
+        if host.record.name in self._names or host.robots_pending or host.record.held:
             return
         if host.waiting <= 0 and not self._state.sitemaps.has_waiting(host):
             return
@@ -112,6 +112,16 @@ class Schedule:
         """
         self._put(host.record.name, at)
 
+    def look_at(self, host: Host, now: float) -> None:
+        """Work out anew when a host may be asked, which people have changed."""
+        if any(name == host.record.name for _, _, name in self._waiting):
+            self._waiting = [entry for entry in self._waiting if entry[2] != host.record.name]
+            heapq.heapify(self._waiting)
+            self._names.discard(host.record.name)
+        self.offer(host, now)
+        if not host.record.held:
+            self.unpark(host.record.name, now)
+
     def take(self, now: float) -> Host | None:
         """Take out the due host that comes first, None if none is due.
 
@@ -127,8 +137,8 @@ class Schedule:
         while self._due:
             host = hosts.get(heapq.heappop(self._due)[2])
             self._names.discard(host.record.name)
-            if not self.has_slot(host):
-                continue  # it is offered again when one is free
+            if host.record.held or not self.has_slot(host):
+                continue  # it is offered again when it is released, or a slot is free
             at = self.next_start(host, now)
             if at > now:
                 self._take_in(host.record.name, at)
@@ -187,13 +197,13 @@ class Schedule:
             host.record.hold_until_s = max(host.record.hold_until_s, now + hold_s)
 
     def _server_turn(self, host: Host, now: float) -> float:
-        if self._servers is None or host.record.health.given_up:
+        if self._servers is None or host.record.is_over:
             return 0.0
         return self._servers.next_turn(host.record.name, gap_in_force_s(host.record, self._config), now)
 
     def may_ask(self, other: Host, host: Host, now: float) -> bool:
         """Whether `other` may be asked for the robots.txt of `host` now; if not, `host` waits for that."""
-        if not self.has_slot(other):
+        if other.record.held or not self.has_slot(other):
             self.park(host, other.record.name)
             return False
         at = max(self.next_start(other, now), self._server_turn(other, now))
@@ -275,12 +285,11 @@ class Schedule:
 
     def budget_spent(self, host: Host) -> bool:
         """Whether the limit on a host's pages is reached, by records and claims together."""
-        return self.is_spent(host.record.pages + len(host.claims))
+        return is_spent(host.record, self._config, len(host.claims))
 
-    def is_spent(self, pages: int) -> bool:
-        """Whether the limit on a host's pages is reached with `pages`."""
-        limit = self._config.max_pages_per_host
-        return limit is not None and pages >= limit
+    def is_spent(self, record: HostRecord) -> bool:
+        """Whether it is, by records alone."""
+        return is_spent(record, self._config)
 
     # Hosts in the store ----------------------------------------------------------------------------------------------
 
@@ -334,5 +343,5 @@ class Schedule:
         host = hosts.get(record.name) if max(record.last_start_s, record.last_end_s) > now else hosts.loaded(record.name)
         if host is not None:
             self.offer(host, now)
-        elif record.name not in self._names and not self.is_spent(record.pages):
+        elif record.name not in self._names and not (record.held or self.is_spent(record)):
             self._take_in(record.name, self.next_start_of(record, now))

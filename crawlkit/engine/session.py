@@ -26,6 +26,7 @@ from crawlkit.engine.watcher import Watcher
 from crawlkit.engine.worker import Worker
 from crawlkit.errors import ExitStatus, UsageError
 from crawlkit.model import Kind, OrderReason, Reason, Record
+from crawlkit.net.resolver import GuardedResolver
 from crawlkit.net.transport import Transport
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, parse_seed
@@ -67,6 +68,7 @@ class Running:
     loop: Loop
     config: Config
     clock: Clock
+    resolver: GuardedResolver
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ async def go_on(
         if not is_idle:
             config = replace(config, plugin=plugged.pins)
             check_space(directory, config.min_free_disk)
-        scope = Scope.of(list(state.seeds()), config, plugged.accepts)
+        scope = Scope.of(state.first_seeds(), config, plugged.accepts)
         coordinator = _coordinator(state, scope, hooks, surroundings.clock.now(), config, plugged)
         if lost:
             hooks.on_warning(take_back(state, coordinator, lost, surroundings.clock.now()))
@@ -222,7 +224,7 @@ async def _drive(
         worker = Worker(transport, config, surroundings.clock, extra, resolver, earlier=earlier, plugged=plugged)
         loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn, hooks.watchers)
         with hooks.around(loop):
-            async with hooks.beside(Running(coordinator, loop, config, surroundings.clock)):
+            async with hooks.beside(Running(coordinator, loop, config, surroundings.clock, resolver)):
                 how = await loop.run()
         return Outcome(state.directory, how, state.counters, () if state.counters.pages else _barren_seeds(state))
     finally:

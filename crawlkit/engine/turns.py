@@ -12,15 +12,22 @@ def gap_in_force_s(record: HostRecord, config: Config) -> float:
 
 
 def earliest_start_s(record: HostRecord, config: Config, quiet_from_s: float | None, now: float) -> float:
-    """Return the earliest time for the next request; a host that is given up is asked nothing, so at once.
+    """Return the earliest time for the next request: at once for a host of which nothing is asked any more, never for one held.
 
     A full gap after `quiet_from_s` passes first (None for no such time).
     """
-    if record.health.given_up:
+    if record.is_over:
         return now
     gap_s = gap_in_force_s(record, config)
     floor = 0.0 if quiet_from_s is None else quiet_from_s + gap_s
-    return politeness.next_start_s(contact_of(record), gap_s, config.host_concurrency, floor)
+    at = politeness.next_start_s(contact_of(record), gap_s, config.host_concurrency, floor)
+    return max(at, record.held_until_s)
+
+
+def is_spent(record: HostRecord, config: Config, claims: int = 0) -> bool:
+    """Whether the limit on a host's pages is reached, by records and claims together. A dropped host is to end all the same."""
+    limit = config.max_pages_per_host
+    return limit is not None and record.pages + claims >= limit and not record.dropped
 
 
 def contact_of(record: HostRecord) -> politeness.Contact:

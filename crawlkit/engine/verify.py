@@ -19,7 +19,7 @@ from crawlkit.state.codec import Head
 from crawlkit.state.findings import Report, Rule
 from crawlkit.state.layout import BLOOM
 from crawlkit.state.opening import Opened, open_database
-from crawlkit.state.reading import read_config, read_rescan, walk_seeds
+from crawlkit.state.reading import read_config, read_first_seeds, read_rescan
 from crawlkit.state.store import Store
 from crawlkit.state.verify import Verification
 
@@ -79,7 +79,7 @@ def _links(opened: Opened, verification: Verification) -> "LinkCheck | None":
         config = read_config(opened.store)
         # What plugins said, now or before a change of the settings, is known only of some: any URL may be one of the others.
         has_plugins = bool(opened.summary.counters.refused.get(Refusal.HOOK))
-        scope = Scope.of(list(walk_seeds(opened.store)), config)
+        scope = Scope.of(read_first_seeds(opened.store), config)
         return LinkCheck(opened.store, verification, config, scope, may_be_unseen=has_plugins)
     except StateDamaged:
         return None

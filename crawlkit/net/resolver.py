@@ -218,6 +218,11 @@ class GuardedResolver:
             self._cache.popitem(last=False)
         return addresses
 
+    def allow(self, allowed: Mapping[str, Collection[str]]) -> None:
+        """Let seeds that are added keep the private addresses they have, like those before them."""
+        for place, addresses in allowed.items():
+            self._allowed[place] = self._allowed.get(place, frozenset()).union(addresses)
+
     def close(self) -> None:
         """Give up what look-ups need."""
         self._dns.close()

@@ -50,6 +50,7 @@ RULES: Mapping[Reason, RetryRule] = MappingProxyType(
         Reason.HOST_UNREACHABLE: _STAYS,  # this and the next follow from a robots.txt whose own retries are spent
         Reason.ROBOTS_UNREACHABLE: _STAYS,
         Reason.HOST_GIVEN_UP: _STAYS,
+        Reason.HOST_DROPPED: _STAYS,
         Reason.ROBOTS_DISALLOW: _STAYS,
         Reason.ROBOTS_DELAY: _STAYS,
         Reason.HOOK_FAILED: _STAYS,  # it is mended by people

@@ -5,6 +5,7 @@ damaged. The first line is JSON, the second the SHA-256 of the first.
 """
 
 import hashlib
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,34 @@ from crawlkit.state.damage import damaged
 from crawlkit.state.layout import CHECKPOINT
 
 
+class Action(StrEnum):
+    """What people do to a crawl."""
+
+    PAUSE = "pause"
+    CONTINUE = "continue"
+    HOLD = "hold"
+    RELEASE = "release"
+    DROP = "drop"
+    ADD = "add"
+
+
+class Steered(msgspec.Struct, frozen=True):
+    """One thing that people did to a crawl: when (seconds since the epoch), what, and to what in words."""
+
+    at_s: float
+    action: Action
+    what: str | None = None
+
+
+MOST_STEERED = 1_000
+"""What is kept of a run, the latest: the ledger is a part of each checkpoint."""
+
+
 class Run(msgspec.Struct):
     """One `run` or `resume` in the ledger.
 
     `ended_s` is None while it goes on, and for good if it was killed. Every host waits a full gap from `quiet_from_s` on.
+    `steered` is what was done to the crawl in the run, or after its end and before the next one.
     """
 
     number: int
@@ -31,6 +56,11 @@ class Run(msgspec.Struct):
     checkpoints: int = 0
     changes: dict[str, Any] = {}
     quiet_from_s: float | None = None
+    steered: list[Steered] = []
+
+    def note(self, steered: Steered) -> None:
+        """Enter what was done into the ledger. The list is another one then: a checkpoint may be holding the old one."""
+        self.steered = [*self.steered, steered][-MOST_STEERED:]
 
 
 class Summary(msgspec.Struct):

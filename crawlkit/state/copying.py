@@ -17,7 +17,24 @@ from crawlkit.state.layout import DATABASE
 from crawlkit.state.reading import CrawlReader
 from crawlkit.state.store import Snapshot, Store
 
-_COPIED = (keys.META, keys.RUN, keys.SEED, keys.HOST, keys.PAGE, keys.DIGEST, keys.BAND)
+_NOT_COPIED = {
+    keys.SEEN,
+    keys.QUEUE,
+    keys.TIMED,
+    keys.RELAX,
+    keys.ORIGIN,
+    keys.TEMPLATE,
+    keys.MEMORY,
+    keys.HELD,
+    keys.RECENT,
+    keys.WAITING_SITEMAP,
+    keys.ARCHIVE_FILE,
+    keys.EXTENT,
+    keys.ARCHIVED,
+    keys.PAYLOAD,
+}
+"""What only going on with the crawl needs, or its archive."""
+
 _LINE_BYTES = 128 * 1024
 _ROWS_A_BATCH = 20_000
 
@@ -30,7 +47,7 @@ def lines_of(snapshot: Snapshot) -> Generator[bytes, None, None]:
     """Yield lines with all rows of a snapshot that a reader needs, some 128 KiB each, without line ends."""
     rows: _Rows = []
     size = 0
-    for prefix in _COPIED:
+    for prefix in sorted(keys.KINDS.keys() - _NOT_COPIED):
         for row in snapshot.walk(prefix, keys.after(prefix)):
             rows.append(row)
             size += len(row[0]) + len(row[1])

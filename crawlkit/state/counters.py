@@ -24,6 +24,7 @@ class Counters(msgspec.Struct):
     admitted, each time one is met; `reasons` are what made the report depend on order or time. `sitemaps` counts those that
     wait to be read, `sitemaps_cut` the read ones that named more than was taken, `sitemap_urls` what they named. `noted` counts
     the rows that tell of some URLs why they were refused.
+    `hosts_held` counts the hosts that people hold until they release them.
     """
 
     sequence: int = 0
@@ -47,6 +48,7 @@ class Counters(msgspec.Struct):
     sitemaps_cut: int = 0
     sitemap_urls: int = 0
     noted: int = 0
+    hosts_held: int = 0
 
     def settled(self, kind: Kind, by: int = 1) -> None:
         """Count a record of `kind`, or take one back with `by=-1`."""

@@ -32,11 +32,13 @@ from crawlkit.state.reading import (
     CONFIG,
     COUNTERS,
     EARLIER,
+    FIRST_SEEDS,
     PRIVATE,
     RESCAN,
     Rescan,
     read_config,
     read_counters,
+    read_first_seeds,
     read_rescan,
     read_runs,
     walk_seeds,
@@ -90,6 +92,7 @@ class CrawlState:
         self.refusals = Refusals(store, self.counters)
         self.runs = read_runs(store)
         self._rescan = read_rescan(store)
+        self._seed_count: int | None = None  # known once it is needed
         self.outbox = Outbox()
         self.extents = Extents(store)
         self.archiver: Archiver | None = None
@@ -113,8 +116,10 @@ class CrawlState:
         return state
 
     def allow_private(self, places: Mapping[str, Iterable[str]]) -> None:
-        """Stage the private addresses that seeds may keep, by `host:port`."""
-        self._store.stage(PRIVATE, msgspec.json.encode({place: list(found) for place, found in places.items()}))
+        """Stage the private addresses that seeds may keep, by `host:port`, besides those that others may."""
+        allowed = self.private_addresses()
+        merged = {place: sorted({*allowed.get(place, ()), *places.get(place, ())}) for place in {**allowed, **places}}
+        self._store.stage(PRIVATE, msgspec.json.encode(merged))
 
     @classmethod
     def open(cls, directory: Path) -> Self:
@@ -141,6 +146,15 @@ class CrawlState:
     def add_seed(self, number: int, url: str) -> None:
         """Stage a seed in the list of seeds (its URL is queued by the engine)."""
         self._store.stage(keys.numbered_key(keys.SEED, number), url.encode())
+        self._seed_count = number + 1
+
+    def append_seed(self, url: str) -> None:
+        """Stage a seed that comes after the crawl was begun. The first one also notes how many there were before."""
+        if self._seed_count is None:
+            self._seed_count = sum(1 for _ in self.seeds())
+        if self._store.get(FIRST_SEEDS) is None:
+            self._store.stage(FIRST_SEEDS, self._seed_count.to_bytes(8, "big"))
+        self.add_seed(self._seed_count, url)
 
     def seal(self) -> None:
         """Make the crawl exist: from now on it is resumed, not begun again."""
@@ -166,6 +180,10 @@ class CrawlState:
     def seeds(self) -> Iterator[str]:
         """Yield the seeds in the order given."""
         return walk_seeds(self._store)
+
+    def first_seeds(self) -> list[str]:
+        """Return the seeds that the crawl began with, which span its scope: not those that were added later."""
+        return read_first_seeds(self._store)
 
     def config(self) -> Config:
         """Return the settings in force."""

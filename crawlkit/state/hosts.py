@@ -4,6 +4,7 @@ A record stores causes (when a request last started and ended, until when the ho
 the next request may start follows from them and the settings in force.
 """
 
+import math
 from collections import OrderedDict
 
 import msgspec
@@ -23,7 +24,8 @@ class HostRecord(msgspec.Struct, array_like=True):
     `queued` counts the rows of its back queue, claimed ones included; `timed` its rows in the timed range; `pages` its
     records of kind page. `cursor` is the tail of a key that no queued row lies below. `admitted` says that a URL of it was
     admitted, so that it is counted (a host may also be known for where its robots.txt was redirected to). `sitemaps` counts
-    those that wait to be read, `sitemap_urls` what the others named.
+    those that wait to be read, `sitemap_urls` what the others named. People hold it until `held_until_s` (infinity: until they
+    release it), or have `dropped` it: its URLs end without a request.
     """
 
     name: str
@@ -39,6 +41,18 @@ class HostRecord(msgspec.Struct, array_like=True):
     health: Health = Health()
     sitemaps: int = 0
     sitemap_urls: int = 0
+    held_until_s: float = 0.0
+    dropped: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Whether it is left alone until people release it (not only for a time)."""
+        return self.held_until_s == math.inf
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is asked of it any more: its URLs end without a request."""
+        return self.dropped or self.health.given_up
 
 
 class Host:

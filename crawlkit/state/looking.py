@@ -23,7 +23,7 @@ from crawlkit.state.hosts import HostRecord, Hosts
 from crawlkit.state.opening import open_database
 from crawlkit.state.origins import OriginRecord, Origins
 from crawlkit.state.pages import Pages
-from crawlkit.state.reading import read_config, read_counters, read_rescan, read_runs, walk_seeds
+from crawlkit.state.reading import read_config, read_counters, read_first_seeds, read_rescan, read_runs, walk_seeds
 from crawlkit.state.refusals import RefusalRow, Refusals
 from crawlkit.state.sitemaps import SitemapRow, Sitemaps
 from crawlkit.state.store import Store
@@ -69,6 +69,10 @@ class Looking:
     def seeds(self) -> Iterator[str]:
         """Yield the seeds in the order given."""
         return walk_seeds(self._store)
+
+    def first_seeds(self) -> list[str]:
+        """Return the seeds that the crawl began with, which span its scope."""
+        return read_first_seeds(self._store)
 
     def entry(self, url: str, host: str) -> SeenEntry | None:
         """Return the seen entry of a URL of `host`, None if it was not seen."""

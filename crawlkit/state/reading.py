@@ -1,5 +1,6 @@
 """Reading a crawl that is not running: its records, counters, settings, seeds and ledger, without the seen-set's filter."""
 
+import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ COUNTERS = keys.meta_key("counters")
 CONFIG = keys.meta_key("config")
 RESCAN = keys.meta_key("rescan")
 PRIVATE = keys.meta_key("private")
+FIRST_SEEDS = keys.meta_key("first_seeds")
 EARLIER = keys.meta_key("earlier")
 
 
@@ -90,6 +92,12 @@ def walk_seeds(store: Store) -> Iterator[str]:
             yield value.decode()
         except UnicodeDecodeError as error:
             raise damaged(f"a seed cannot be read: {error}") from error
+
+
+def read_first_seeds(store: Store) -> list[str]:
+    """Return the seeds that the crawl began with, which span its scope: not those that were added later."""
+    first = store.get(FIRST_SEEDS)
+    return list(itertools.islice(walk_seeds(store), None if first is None else int.from_bytes(first, "big")))
 
 
 class CrawlReader:

@@ -21,7 +21,7 @@ from crawlkit.state.content import Contents
 from crawlkit.state.counters import Counters
 from crawlkit.state.hosts import HostRecord, decode_host
 from crawlkit.state.origins import OriginRecord, Origins
-from crawlkit.state.reading import PRIVATE, read_config, read_counters
+from crawlkit.state.reading import FIRST_SEEDS, PRIVATE, read_config, read_counters
 from crawlkit.state.sitemaps import SitemapRow, decode_sitemap
 from crawlkit.state.store import Store, mend
 from crawlkit.state.templates import AccountRecord, MemoryRecord, decode_account, decode_memory
@@ -66,6 +66,14 @@ class Salvage:
     def seeds(self) -> list[str]:
         """Return the seeds in the order given."""
         return list(self._walk("seeds", keys.SEED, lambda _, value: value.decode()))
+
+    def first_seeds(self) -> int | None:
+        """Return how many seeds the crawl began with, None where none were added since (or that is lost)."""
+        try:
+            value = self._store.get(FIRST_SEEDS)
+        except StateDamaged:
+            return None
+        return None if value is None else int.from_bytes(value, "big")
 
     def runs(self) -> list[Run]:
         """Return the ledger."""

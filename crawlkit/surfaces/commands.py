@@ -56,6 +56,12 @@ PLACES: Mapping[str, Place] = MappingProxyType(
             "explain_command",
             "Say why URL was, or was not, crawled by the crawl in DIR, and how to change that; no request is made.",
         ),
+        "pause": Place("steering_commands", "pause_command", "Let the crawl that runs in DIR start no new fetches."),
+        "continue": Place("steering_commands", "continue_command", "Let the crawl that was paused in DIR go on."),
+        "hosts": Place(
+            "hosts_command", "hosts_command", "List the hosts of the crawl in DIR; hold, release or drop one of them."
+        ),
+        "add": Place("steering_commands", "add_command", "Add SEEDs to the crawl in DIR, whether it runs or not."),
         "verify": Place("verify", "verify_command", "Check the crawl in DIR, which must not be running."),
         "robots": Place(
             "robots_command", "robots_command", "Say whether robots.txt allows URL, which line decided, and the delay in force."

@@ -1,5 +1,6 @@
 """`crawlkit explain`: what became of one URL and why, without a request."""
 
+import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path as FilePath
@@ -11,7 +12,10 @@ from crawlkit.clock import SystemClock
 from crawlkit.config import ValueKind, format_value
 from crawlkit.engine.explain.answer import Explanation, HostStanding, Path
 from crawlkit.engine.explain.explainer import Explainer
+from crawlkit.state.directory import is_held
 from crawlkit.state.looking import look_at_crawl
+from crawlkit.surfaces.control.client import NoAnswer, ask
+from crawlkit.surfaces.control.messages import Do, Request
 from crawlkit.surfaces.standard_output import standard_output
 from crawlkit.surfaces.terminal import printable
 
@@ -25,11 +29,20 @@ def explain_command(directory: FilePath, url: str, as_json: bool) -> None:
 
     Ends with 0 whatever the verdict is, also if URL is no URL.
     """
-    with look_at_crawl(directory) as looking:
-        said = Explainer(looking).explain(url, SystemClock().now())
+    said = _explained(directory, url)
     text = msgspec.json.encode(said).decode() if as_json else "\n".join(map(printable, _lines(said)))
     with standard_output() as out:
         out.write(f"{text}\n".encode())
+
+
+def _explained(directory: FilePath, url: str) -> Explanation:
+    if is_held(directory):
+        with contextlib.suppress(NoAnswer):
+            said = ask(directory, Request(do=Do.EXPLAIN, url=url.encode(errors="replace").decode())).explanation
+            if said is not None:
+                return said
+    with look_at_crawl(directory) as looking:
+        return Explainer(looking).explain(url, SystemClock().now())
 
 
 def _lines(said: Explanation) -> Iterator[str]:
@@ -92,6 +105,8 @@ def _host_lines(host: HostStanding) -> Iterator[str]:
     yield f"  gap: {format_value(ValueKind.DURATION, host.gap_s)}{slowed}; breaker: {host.breaker}"
     if host.hold_until is not None:
         yield f"  asks to be left alone until {_time(host.hold_until)}"
+    if host.held or host.dropped:
+        yield f"  {'dropped' if host.dropped else 'held until it is released'}"
     if host.next_start is not None:
         yield f"  next request not before {_time(host.next_start)}"
 

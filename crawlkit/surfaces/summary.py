@@ -19,6 +19,7 @@ _HOW = {
     Ending.SIGTERM: "stopped by SIGTERM",
     Ending.CANCELLED: "stopped",
     Ending.HOOK: "stopped by an exception of the caller",
+    Ending.HELD: "stopped: all that is left is at hosts that are held (crawlkit hosts DIR release HOST, then resume)",
     Ending.LOW_SPACE: "stopped: the disk has too little space left",
 }
 

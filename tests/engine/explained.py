@@ -6,6 +6,7 @@ from typing import Any
 
 from crawlkit.engine.explain.answer import Explanation, Fate
 from crawlkit.engine.explain.explainer import MOST_SEARCHED, Explainer
+from crawlkit.engine.steering import Steering
 from crawlkit.model import Facts, FetchFailure, Kind, Reason, Record, Refusal
 from crawlkit.policy.url_steps import NoUrl
 from crawlkit.sitemap import Sitemap, SitemapEntry, SitemapForm
@@ -42,6 +43,11 @@ class Case:
     settings: Mapping[str, Any] = field(default_factory=dict)
     act: Callable[[Driver], object] = drained
     most_searched: int = MOST_SEARCHED
+
+
+def _dropped(driver: Driver) -> None:
+    Steering.of(driver.coordinator).drop("a.test", driver.clock.now())
+    driver.drain()
 
 
 def explain(driver: Driver, url: str, most_searched: int = MOST_SEARCHED) -> Explanation:
@@ -255,6 +261,12 @@ _REASONS: Mapping[str, Case] = {
         url=f"{A}/19",
         web={SEED: page(*_DEAD), **_DEAD},
         settings={"robots": False},
+    ),
+    Reason.HOST_DROPPED: Case(
+        summary="failed: The host was dropped by whoever runs the crawl",
+        remedy=f"{AGAIN}host.dropped",
+        act=_dropped,
+        url=SEED,
     ),
     Reason.ROBOTS_DISALLOW: _by_robots(file("Disallow: /"), "excluded by robots.txt line 2: Disallow: /", NOT_ROBOTS),
     Reason.ROBOTS_UNREACHABLE: _by_robots(

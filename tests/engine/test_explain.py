@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from crawlkit.engine.ending import Ending
-from crawlkit.engine.explain.answer import Attempts, Fate, HostStanding
+from crawlkit.engine.explain.answer import Attempts, Explanation, Fate, HostStanding
+from crawlkit.engine.steering import Steering
 from crawlkit.engine.verify import Thoroughness, verify
 from crawlkit.model import Facts, FetchFailure, Reason, Refusal
 from crawlkit.policy.url_steps import NoUrl
@@ -100,6 +101,29 @@ def test_a_host_that_asked_to_be_left_alone(tmp_path: Path) -> None:
         driver.clock.advance(101)
         assert host_of_x(driver).hold_until is None
         assert driver.claim() is not None
+
+
+def test_a_host_that_is_held_or_dropped(tmp_path: Path) -> None:
+    with Explained(tmp_path / "crawl", {SEED: page(X), X: page()}, robots=False) as driver:
+        driver.settle(driver.next_job())
+        steering = Steering.of(driver.coordinator)
+        steering.hold("a.test", None, driver.clock.now())
+        said = explain(driver, X)
+        assert said.summary == "queued: its host is held until it is released (crawlkit hosts DIR release HOST)"
+        assert (host_of_x(driver).held, host_of_x(driver).next_start) == (True, None)
+        assert msgspec.json.decode(msgspec.json.encode(said), type=Explanation) == said  # as a running crawl sends it
+        steering.drop("a.test", driver.clock.now())
+        assert explain(driver, X).summary == "queued: its host is dropped, so it ends as host.dropped when its turn comes"
+        assert host_of_x(driver).dropped
+
+
+def test_a_seed_that_was_added_outside_of_the_scope(tmp_path: Path) -> None:
+    with Explained(tmp_path / "crawl", {SEED: page(X)}, robots=False) as driver:
+        Steering.of(driver.coordinator).add(["http://b.test/"])
+        driver.checkpoint()
+        said = explain(driver, "http://b.test/")
+        assert (said.standing, said.rules[0].passed, said.rules[0].detail) == ("queued", True, "added as a seed")
+        assert not explain(driver, "http://b.test/x").rules[0].passed
 
 
 def test_a_breaker_that_opened_and_a_host_that_was_given_up(tmp_path: Path) -> None:

@@ -142,7 +142,8 @@ class HostStanding(msgspec.Struct, frozen=True, kw_only=True):
     """How the URL's host stands.
 
     `next_start` is when it may be asked next (seconds since the epoch). `breaker` is `closed`, `open` (until `hold_until`),
-    `half_open` or `given_up`; `slowdown` the factor by which its gap is stretched since it complained.
+    `half_open` or `given_up`; `slowdown` the factor by which its gap is stretched since it complained. People have it
+    `held` until they release it, or `dropped`.
     """
 
     name: str
@@ -157,6 +158,8 @@ class HostStanding(msgspec.Struct, frozen=True, kw_only=True):
     breaker: str
     strikes: int
     slowdown: float
+    held: bool
+    dropped: bool
 
 
 class BudgetStanding(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,7 +43,8 @@ class Explainer:
         self._looking = looking
         self._config = looking.config()
         self._settings = rules.Settings(self._config)
-        self._scope = Scope.of(list(looking.seeds()), self._config)
+        self._seeds = frozenset(looking.seeds())
+        self._scope = Scope.of(looking.first_seeds(), self._config)
 
     def explain(self, text: str, now: float, most_searched: int = MOST_SEARCHED) -> Explanation:
         """Return the verdict on `text`, as typed; `now` in seconds since the epoch. Any text has one.
@@ -69,8 +70,10 @@ class Explainer:
 
     def _rulings_alone(self, url: str) -> tuple[Ruling, Ruling]:
         """Return what the rules say that look at the URL alone."""
-        is_seed = url in self._scope.seeds
-        return rules.scope_ruling(url, self._scope, self._settings), rules.trap_ruling(url, is_seed, self._settings)
+        is_seed = url in self._seeds
+        is_added = is_seed and url not in self._scope.seeds
+        scope = rules.ADDED if is_added else rules.scope_ruling(url, self._scope, self._settings)
+        return scope, rules.trap_ruling(url, is_seed, self._settings)
 
     def _find(self, url: str, alone: Sequence[Ruling], most: int) -> _Found:
         looking = self._looking

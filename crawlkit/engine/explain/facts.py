@@ -60,12 +60,20 @@ def host_standing(host: HostRecord, looking: Looking, config: Config, now: float
         pages=host.pages,
         gap_s=gap_in_force_s(host, config),
         crawl_delay_s=host.crawl_delay_s,
-        next_start=None if health.given_up else max(now, earliest_start_s(host, config, _quiet_from_s(looking, now), now)),
+        next_start=_next_start(host, looking, config, now),
         hold_until=host.hold_until_s if host.hold_until_s > now else None,
         breaker=_breaker(host, now),
         strikes=health.strikes,
         slowdown=health.slowdown,
+        held=host.held,
+        dropped=host.dropped,
     )
+
+
+def _next_start(host: HostRecord, looking: Looking, config: Config, now: float) -> float | None:
+    if host.is_over or host.held:
+        return None
+    return max(now, earliest_start_s(host, config, _quiet_from_s(looking, now), now))
 
 
 def _quiet_from_s(looking: Looking, now: float) -> float | None:

@@ -59,6 +59,9 @@ class Settings:
         return self._lines.get(key)
 
 
+ADDED = Ruling("scope", True, OK, "added as a seed")
+
+
 def scope_ruling(url: str, scope: Scope, settings: Settings) -> Ruling:
     """Judge by the seeds' span, then by include and exclude."""
     verdict = scope.judge(url)

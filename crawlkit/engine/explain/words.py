@@ -94,6 +94,10 @@ def _done_words(said: Explanation) -> str:
 
 
 def _queued_words(said: Explanation) -> str:
+    if said.host is not None and said.host.dropped:
+        return "its host is dropped, so it ends as host.dropped when its turn comes"
+    if said.host is not None and said.host.held:
+        return "its host is held until it is released (crawlkit hosts DIR release HOST)"
     if said.host is not None and said.host.breaker == "given_up":
         return "its host is given up, so it ends as host.given_up when its turn comes"
     limit = next((ruling for ruling in said.rules if ruling.code in ("limit.pages", "limit.host")), None)
@@ -161,7 +165,7 @@ def _reason_remedy(code: Reason, said: Explanation, directory: str) -> str:  # n
         case (
             Reason.DNS | Reason.NAME_NOT_FOUND | Reason.CONNECT | Reason.RESET | Reason.PROTOCOL | Reason.CLIENT_ERROR
             | Reason.TOO_MANY_REQUESTS | Reason.SERVER_ERROR | Reason.OTHER_STATUS | Reason.NO_LOCATION
-            | Reason.HOST_UNREACHABLE | Reason.HOST_GIVEN_UP
+            | Reason.HOST_UNREACHABLE | Reason.HOST_GIVEN_UP | Reason.HOST_DROPPED
         ):  # fmt: skip
             return again
         case _:

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
+from crawlkit.engine.explain.answer import Explanation
 from crawlkit.engine.figures import Live
 
 PROTOCOL = 1
@@ -17,20 +18,37 @@ class Do(StrEnum):
 
     STATUS = "status"
     READ = "read"
+    EXPLAIN = "explain"
+    PAUSE = "pause"
+    CONTINUE = "continue"
+    HOLD = "hold"
+    RELEASE = "release"
+    DROP = "drop"
+    ADD = "add"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request. `hosts` is how many hosts a status names at most."""
+    """A request; hosts and seeds are as typed.
+
+    A status names `hosts` hosts at most; `url` is explained, as typed; `host` is held (for `for_s` seconds, null for no end),
+    released or dropped; `seeds` are added.
+    """
 
     v: int = PROTOCOL
     do: Do
     hosts: int = 0
+    url: str = ""
+    host: str = ""
+    for_s: float | None = None
+    seeds: tuple[str, ...] = ()
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An answer: an error for people with its exit status, or what was asked for."""
+    """An answer: an error for people with its exit status, or what was asked for; `done` says in words what was done."""
 
     v: int = PROTOCOL
     error: str | None = None
     status: int = 0
     live: Live | None = None
+    explanation: Explanation | None = None
+    done: str | None = None

@@ -5,26 +5,35 @@ What a client does wrong, or does not do, ends its own connection only.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import assert_never
 
 import msgspec
 
+from crawlkit.engine.explain.answer import Explanation
+from crawlkit.engine.explain.explainer import Explainer
 from crawlkit.engine.figures import Live
 from crawlkit.engine.live import HostsSeen, Pacer, summary_of
-from crawlkit.engine.session import Running
-from crawlkit.errors import CrawlError, UsageError
+from crawlkit.engine.network import seeds_private_addresses
+from crawlkit.engine.session import Running, read_seeds
+from crawlkit.engine.steering import Added, Steering
+from crawlkit.errors import CrawlError, StateError, StorageError, UsageError
 from crawlkit.net.local import Socket, listen
 from crawlkit.state.copying import lines_of
 from crawlkit.state.layout import CONTROL
 from crawlkit.surfaces.control.messages import END, MOST_REQUEST_BYTES, PROTOCOL, Answer, Do, Request
+from crawlkit.surfaces.control.orders import note_added, steer
 
 MOST_CLIENTS = 16
 REQUEST_WITHIN_S = 10.0
 TAKEN_WITHIN_S = 60.0
 """How long a client may take none of what it asked for. Its snapshot holds back what LevelDB could remove."""
+
+SEEDS_A_TURN = 250
+SEARCHED_RECORDS = 1_000
+"""Records that are searched for links to a URL: in a turn, so fewer than of a crawl that does not run."""
 
 SAMPLE_EVERY_S = 1.0
 LAST_ANSWERS_S = 2.0
@@ -57,6 +66,7 @@ async def serving(running: Running, warn: Callable[[str], object] = lambda _: No
 class _Server:
     def __init__(self, running: Running) -> None:
         self._running = running
+        self._steering = Steering.of(running.coordinator)
         self._pacer = Pacer()
         self._clients: set[asyncio.Task[None]] = set()
         self._answering: set[asyncio.Task[None]] = set()  # those whose answer the end of the run waits for
@@ -120,8 +130,68 @@ class _Server:
                 await _send(writer, _encode(Answer(live=await self._live(request.hosts))) + b"\n")
             case Do.READ:
                 await self._send_rows(writer)
+            case Do.EXPLAIN:
+                await _send(writer, _encode(Answer(explanation=self._explain(request.url))) + b"\n")
+            case Do.PAUSE | Do.CONTINUE | Do.HOLD | Do.RELEASE | Do.DROP | Do.ADD:
+                with self._awaited():
+                    await _send(writer, _encode(Answer(done=await self._steer(request))) + b"\n")
             case unknown:
                 assert_never(unknown)
+
+    def _explain(self, url: str) -> Explanation:
+        explainer = Explainer(self._running.coordinator.state.look())
+        return explainer.explain(url, self._running.clock.now(), SEARCHED_RECORDS)
+
+    @contextmanager
+    def _awaited(self) -> Iterator[None]:
+        """Let the end of the run wait for the task that this is: what it does is in the last checkpoint."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._answering.add(task)
+        try:
+            yield
+        finally:
+            self._answering.discard(task)
+
+    async def _steer(self, request: Request) -> str:
+        """Do what is asked for, wait until a checkpoint on disk holds it, and say what was done."""
+        if request.do is Do.ADD:
+            return await self._add(request.seeds)
+        on_disk = self._changing()
+        done = steer(self._steering, self._running.coordinator, request, self._running.clock.now())
+        await self._durable(on_disk)
+        return done
+
+    async def _add(self, urls: Sequence[str]) -> str:
+        """Add seeds, some between any two turns of the loop."""
+        running = self._running
+        seeds = read_seeds(urls)
+        private = await seeds_private_addresses(seeds, running.config)
+        on_disk = self._changing()
+        running.resolver.allow(private)
+        running.coordinator.state.allow_private(private)
+        added = Added()
+        for start in range(0, len(seeds), SEEDS_A_TURN):
+            on_disk = self._changing()
+            added += self._steering.add(seeds[start : start + SEEDS_A_TURN])
+            await asyncio.sleep(0)
+        on_disk = self._changing()
+        done = note_added(self._steering, seeds, added, running.clock.now())
+        await self._durable(on_disk)
+        return done
+
+    def _changing(self) -> "asyncio.Future[None]":
+        """Return what is done when the change that comes now is on disk; StateError if the run ends without it."""
+        on_disk = self._running.loop.look_again()
+        if on_disk is None:
+            raise StateError("the run is just ending; try again when it has")
+        return on_disk
+
+    @staticmethod
+    async def _durable(on_disk: "asyncio.Future[None]") -> None:
+        await asyncio.wait([on_disk])
+        if on_disk.cancelled():
+            raise StorageError("the run ended before this was written; try again")
 
     async def _live(self, most_hosts: int) -> Live:
         coordinator, clock = self._running.coordinator, self._running.clock

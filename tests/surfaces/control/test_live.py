@@ -144,7 +144,8 @@ def test_where_no_socket_can_be_made_the_crawl_goes_on_and_says_so(server: SiteS
     (tmp_path / "x.crawl" / "control.sock").mkdir()
     with started(command("resume", "x.crawl"), tmp_path) as process:
         assert process.stderr is not None
-        assert b"control.sock cannot be made" in process.stderr.readline()
+        lines = iter(process.stderr.readline, b"")
+        assert any(b"control.sock cannot be made" in line for line in lines)
         found = status_of(tmp_path)
         assert (found["state"], found["live"]) == ("running", False)
         refused = crawlkit("report", "x.crawl", cwd=tmp_path)
@@ -160,3 +161,13 @@ def test_watch_prints_a_line_a_second_until_the_crawl_ends(server: SiteServer, t
         ended(process)
         last = ended(watch)
         assert (last.status, last.out.splitlines()[-1].partition(b":")[0]) == (0, b"stopped")
+
+
+def test_a_url_of_a_running_crawl_is_explained(server: SiteServer, tmp_path: Path) -> None:
+    with running(tmp_path, server):
+        explained = crawlkit("explain", "x.crawl", "http://a.test/2", cwd=tmp_path)
+        assert (explained.status, explained.err) == (0, "")
+        assert explained.out.startswith(b"http://a.test/2: queued: it waits for its turn")
+        found = json.loads(crawlkit("explain", "x.crawl", "http://b.test/", "--json", cwd=tmp_path).out)
+        assert (found["code"], found["host"]) == ("scope.outside", None)
+        assert crawlkit("explain", "x.crawl", b"\xff".decode(errors="surrogateescape"), cwd=tmp_path).status == 0
