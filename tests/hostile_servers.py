@@ -312,7 +312,7 @@ def _bodies() -> Iterator[Hostile]:
     yield Hostile("nul-bytes", answers(b"<title>a\0b</title>\0\0<a href='/\0'>x</a>"))
     yield Hostile("charset-lies", answers(b"\xff\xfe<\0t\0", content_type="text/html; charset=no-such; charset=utf-7"))
     yield Hostile("huge-title", answers_large(lambda: b"<title>" + b"t" * 10_000_000), truncated=True)
-    yield Hostile("deep-markup", answers_large(lambda: b"<div>" * 3_000))
+    yield Hostile("deep-markup", answers_large(lambda: b"<div>" * 200_000))
     yield Hostile("million-links", only_first(answers_large(_million_links)), truncated=True)
     yield Hostile("many-cookies", answers(_links("/again"), *[f"Set-Cookie: c{number}=1; Path=/" for number in range(100)]))
 

@@ -4,7 +4,7 @@ Building a tree as the HTML Standard says is not linear: a start tag may look th
 all unclosed formatting elements anew, an attribute is compared with those before it. In lexbor 20,000 nested `<div>` take
 0.6 s and 100,000 take 15 s; 24 KB of `<p><b a=N>` take 2 s and 700 MB. What bounds that must not be fooled by what the page
 says, nor depend on the machine, so it is counts over the bytes, tags in scripts and comments included: `is_costly`
-overestimates.
+overestimates. What it does not acquit so is looked at tag by tag, by `tree_cost`.
 
 A skimmed page has no tree, only tokens: links, title, base, canonical and what is said to robots come out as from the tree,
 but where the tree builder moves or drops tags that are out of place.
@@ -17,11 +17,13 @@ from collections.abc import Collection
 from crawlkit.policy.metadata import HEADINGS
 from crawlkit.policy.novelty import BREAK
 from crawlkit.policy.page_text import LANDMARKS
+from crawlkit.policy.tokens import ATTRIBUTE, NAME_AND_VALUE, TEXT_ENDS, end_of_declaration, end_of_text
+from crawlkit.policy.tree_cost import is_tree_costly
 
 # Within these bounds the dearest markup found by random search takes 0.2 s and 100 MiB to parse.
 _TREE_BYTES = 1024 * 1024
 TREE_TAGS = 10_000
-"""No tree is built of more tags."""
+"""Of more tags no tree is built before each is looked at."""
 # An attribute is compared with all before it. In so many bytes, all of one tag, that takes 80 ms.
 _FEW_BYTES = 32 * 1024
 # Each tag may make all formatting elements anew with all their attributes.
@@ -31,6 +33,9 @@ _TREE_TAGS_TIMES_MOVES = 20_000_000
 # Where tags times bytes are no more, neither is the other product much.
 _SMALL = 1_500_000
 _MOST_OVERLAP = 8
+# Up to so many tags only formatting with attributes is looked for: what has none makes no more than three of each name.
+_FEW_TAGS = 1_000
+_KEPT_WITHOUT_ATTRIBUTES = 3 * 14
 
 _MOST_TOKENS = 400_000
 _MOST_OTHER_TAGS = 10_000
@@ -49,14 +54,8 @@ _ENDS = frozenset((b"/template", b"/svg", *(b"/" + name for name in _SECTIONS)))
 _READ = _LINKS | _OTHERS | _SECTIONS | _HEADINGS | _ENDS | {b"template", b"svg", b"frameset", b"html"}
 _ATTRIBUTES = frozenset((b"href", b"rel", b"src", b"name", b"content", b"http-equiv", b"hreflang", b"lang"))
 
-_COMMENT_END = re.compile(rb"--!?>")
-# One attribute, as in the prescan (HTML Standard section 13.2.5.33 to 39).
-_ATTRIBUTE = rb"""
-    [\t\n\f\r /]*+ (%b[^\t\n\f\r />] [^\t\n\f\r />=]*+) (?: [\t\n\f\r ]*+ = [\t\n\f\r ]*+
-    (?: "(%b[^"]*+)(?:"|\Z) | '(%b[^']*+)(?:'|\Z) | (%b[^\t\n\f\r >"'] [^\t\n\f\r >]*+) )?+ )?+"""
-_NAME_AND_VALUE = re.compile(_ATTRIBUTE % ((b"",) * 4), re.X)
 # A bounded number of them at a time: while a pattern is matched no other thread runs.
-_REST_OF_TAG = rb"(?:%b){0,1000}+[\t\n\f\r /]*+(>)?" % (_ATTRIBUTE % ((b"?:",) * 4))
+_REST_OF_TAG = rb"(?:%b){0,1000}+[\t\n\f\r /]*+(>)?" % ATTRIBUTE
 _ATTRIBUTES_GO_ON = re.compile(_REST_OF_TAG, re.X)
 # A tag, or what begins a comment or the like; all other `<` are text.
 _MARKUP = re.compile(rb"<(?=[a-zA-Z/!?])(?:(/?[a-zA-Z][^\t\n\f\r />]*+)%b|[/!?])" % _REST_OF_TAG, re.X)
@@ -65,32 +64,49 @@ _MARKUP = re.compile(rb"<(?=[a-zA-Z/!?])(?:(/?[a-zA-Z][^\t\n\f\r />]*+)%b|[/!?])
 # are compared, for speed. Of `a` no two are open at once, so that only one laden with attributes matters; most plainly have
 # few.
 _PLAIN = rb"""(?: [^"'>]{0,32}+ (?<=[a-zA-Z-]=) "[^"]*+" ){0,4}+ [^"'>]{0,32}+ >"""
-_ANY_ATTRIBUTE = _ATTRIBUTE % ((b"?:",) * 4)
-_LADEN_LINK = rb"[aA](?=[\t\n\f\r /]) (?!%b) ((?:%b){40,}+)" % (_PLAIN, _ANY_ATTRIBUTE)
+# Formatting start tags with attributes and laden links, in one pass without branches: it runs on each page.
+_WITH_ATTRIBUTES = re.compile(
+    rb"<[abcefinstuABCEFINSTU](?:[imotIMOT][a-zA-Z]{0,4}+)?+([\t\n\f\r /](?!(?<=<[aA][\t\n\f\r /])%b)(?:%b)*+)"
+    % (_PLAIN, ATTRIBUTE),
+    re.X,
+)
+_LADEN_LINK = rb"[aA](?=[\t\n\f\r /]) (?!%b) ((?:%b){40,}+)" % (_PLAIN, ATTRIBUTE)
 _FORMATTING_TAG = (
     rb"""(/?+)(?=[bcefinstuBCEFINSTU][\t\n\f\r />imotIMOT])
     ((?:[bisuBISU](?=[\t\n\f\r />])|[bB][iI]|[cCfFnN][oO]|[eE][mM]|[sS][mMtT]|[tT]{2})(?:%b)*+)"""
-    % _ANY_ATTRIBUTE
+    % ATTRIBUTE
 )
 _FORMATTING = re.compile(rb"<(?: %b | %b )" % (_LADEN_LINK, _FORMATTING_TAG), re.X)
 # In a larger page no tag is laden, or it is not looked for formatting.
 _FORMATTING_BUT_LINKS = re.compile(rb"<() %b" % _FORMATTING_TAG, re.X)
 _TAG_NAME = re.compile(rb"<[a-zA-Z][^\t\n\f\r />]*+")
-_LADEN = re.compile(rb"(?:%b){0,39}+(%b)?+" % (_ANY_ATTRIBUTE, _ANY_ATTRIBUTE), re.X)
+_LADEN = re.compile(rb"(?:%b){0,39}+(%b)?+" % (ATTRIBUTE, ATTRIBUTE), re.X)
 _SEPARATORS = b"\t\n\f\r /="
-
-# What ends the text of an element whose content is text.
-_TEXT_ENDS = {
-    name: re.compile(rb"</(?i:%b)[\t\n\f\r />]" % name)
-    for name in (b"script", b"style", b"title", b"textarea", b"iframe", b"xmp", b"noembed", b"noframes")
-} | {b"plaintext": re.compile(rb"\Z")}
 
 _SEPARATOR = BREAK.encode()
 
 
 def is_costly(markup: bytes) -> bool:
-    """Whether a tree of `markup` might take long to build, or much memory. 50 us for a page of 18 KB."""
+    """Whether a tree of `markup` might take long to build, or much memory. 22 us for a page of 18 KB.
+
+    A page that is large, or has much formatting, takes 2 us a tag.
+    """
     tags = markup.count(b"<")
+    return not _is_plain(markup, tags) and _might_be_costly(markup, tags) and is_tree_costly(markup)
+
+
+def _is_plain(markup: bytes, tags: int) -> bool:
+    """Whether a page is small and has little formatting; most are."""
+    if len(markup) > _FEW_BYTES or tags > _FEW_TAGS:
+        return False
+    if tags * len(markup) <= _SMALL:
+        return True
+    kept = _KEPT_WITHOUT_ATTRIBUTES + _weight(_WITH_ATTRIBUTES.findall(markup))
+    # At best one half of the tags closes what the other half opens.
+    return tags * kept <= _TREE_TAGS_TIMES_FORMATTING and tags * kept * tags // 2 <= _TREE_TAGS_TIMES_MOVES
+
+
+def _might_be_costly(markup: bytes, tags: int) -> bool:
     if len(markup) > _TREE_BYTES or tags > TREE_TAGS:
         return True
     if len(markup) > _FEW_BYTES and _has_laden_tag(markup):
@@ -142,15 +158,15 @@ def skim(markup: bytes, most_links: int) -> tuple[bytes, bool]:
             return outline.document(), True
         name, is_closed = found.groups()
         if name is None:
-            at = _end_of_declaration(markup, start)
+            at = end_of_declaration(markup, start)
             continue
         at = opened if is_closed else _end_of_tag(markup, opened)
         if not at:  # the tag runs over the end of the bytes, and is none
             return outline.document(), outline.is_cut
         name = name.lower()
-        if name in _TEXT_ENDS:
+        if name in TEXT_ENDS:
             opened = at
-            at = _end_of_text(markup, opened, name)
+            at = end_of_text(markup, opened, name)
             outline.add_content(name, opened, at)
         if name in _READ and not outline.add(name, start, at):
             return outline.document(), True
@@ -167,22 +183,6 @@ def _end_of_tag(markup: bytes, at: int) -> int:
         if rest[1]:
             return at
     return 0
-
-
-def _end_of_text(markup: bytes, at: int, name: bytes) -> int:
-    """Return where the content of an element ends whose content is text."""
-    closing = _TEXT_ENDS[name].search(markup, at)
-    return closing.start() if closing else len(markup)
-
-
-def _end_of_declaration(markup: bytes, start: int) -> int:
-    """Return where the comment or the like that starts here ends."""
-    if not markup.startswith(b"<!--", start):
-        return markup.find(b">", start) + 1 or len(markup)
-    if markup.startswith((b">", b"->"), start + 4):
-        return markup.index(b">", start) + 1
-    ending = _COMMENT_END.search(markup, start + 4)
-    return ending.end() if ending else len(markup)
 
 
 class _Outline:
@@ -256,7 +256,7 @@ class _Outline:
 
     def _add_tag(self, name: bytes, start: int, end: int) -> None:
         values: dict[bytes, bytes] = {}
-        attributes = _NAME_AND_VALUE.finditer(self._markup, start + 1 + len(name), end - 1)
+        attributes = NAME_AND_VALUE.finditer(self._markup, start + 1 + len(name), end - 1)
         for attribute in itertools.islice(attributes, _MOST_ATTRIBUTES):
             key = attribute[1].lower()
             if key in _ATTRIBUTES and key not in values:

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from crawlkit.policy.links import Page, read_page
 from crawlkit.policy.novelty import BREAK
 from crawlkit.policy.skim import TREE_TAGS, is_costly, skim
+from crawlkit.policy.tree_cost import MOST_BYTES, MOST_TAGS
 from crawlkit.policy.wanted import Wanted
 
 URL = "http://h.example/dir/page"
 
-# In front, a comment changes nothing of what a page says; so long a page is skimmed.
-FILLER = b"<!--%b-->" % (b"x" * 1024 * 1024)
+# In front, a comment changes nothing of what a page says; a page with so many `<` is skimmed.
+FILLER = b"<!--%b-->" % (b"<" * MOST_TAGS)
 
 
 def _read(markup: bytes) -> Page:
@@ -116,13 +117,15 @@ def test_tags_are_told_from_text_as_the_tree_builder_tells_them(noise: str) -> N
 
 
 def test_an_honest_page_is_not_skimmed() -> None:
-    """Nor is it marked as truncated where it is."""
     article = "<p>Some <b>bold</b> and <i>italic</i> text with <a href=/{}>a link</a>.</p><div><span>x</span></div>"
-    small = "".join(map(article.format, range(40))).encode()
-    large = "".join(map(article.format, range(5_000))).encode()
-    assert not is_costly(small)
-    assert is_costly(large)
-    page = _read(large)
+    large = "".join(map(article.format, range(2_500))).encode()
+    page = _as_tree(large)
+    assert len(page.links) == 2_500
+    assert not page.cut
+
+
+def test_an_honest_page_that_is_skimmed_is_not_marked() -> None:
+    page = _as_skimmed("".join(map("<a href=/{}>x</a>".format, range(5_000))).encode())
     assert len(page.links) == 5_000
     assert not page.cut
 
@@ -131,18 +134,22 @@ def test_an_honest_page_is_not_skimmed() -> None:
     ("markup", "costly"),
     [
         (b"<div>" * TREE_TAGS, False),
-        (b"<div>" * TREE_TAGS + b"<", True),
-        (b"x" * 1024 * 1024, False),
-        (b"x" * 1024 * 1024 + b"x", True),
+        (b"<div>" * 12_000, True),
+        (b"x" * MOST_BYTES, False),
+        (b"x" * MOST_BYTES + b"x", True),
+        (b"<br>" * MOST_TAGS, False),
+        (b"<br>" * MOST_TAGS + b"<", True),
         (b"<p><b>" * 2_000, False),
         (b"<p>x<i>y</i>" * 1_000, False),
         (b"".join([b"<p><b a%d>" % n for n in range(700)]), True),
         (b"".join([b"<P><FONT A%d>" % n for n in range(700)]), True),
-        (b"<b><i><em><u>" + b"<div></b>" * 1_700, True),
+        (b"<b><i><em><u>" + b"<div></b>" * 1_700, False),
+        (b"<b><i><em><u>" + b"<div></b>" * 4_700, True),
         (b"<div></b><p>x</p>" * 100, False),
         (b"<img" + b" a=b" * 39 + b">" + b" " * 40_000, False),
-        (b"<img" + b" a='>'b" * 20 + b">" + b" " * 40_000, True),
-        (b"a=<b/" * 9_000, True),
+        (b"<img" + b" a='>'b" * 49 + b">" + b" " * 40_000, False),
+        (b"<img" + b" a='>'b" * 51 + b">" + b" " * 40_000, True),
+        (b"a=<b/" * 9_000, False),
         (b"<p><a>" * 2_000, False),
         (b"<p><a href=x class=y>" * 2_000, False),
         (b"<p><b" + b" a=b" * 1_000 + b">" + b"<p>x" * 600, True),
