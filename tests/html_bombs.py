@@ -54,6 +54,10 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     "open quotes": _filled(b'<a b="'),
     "laden formatting": lambda: b"<p><b" + b"".join([b" a%d" % n for n in range(4_000)]) + b">" + b"<p>x" * 400,
     "laden link": lambda: b"<p><a" + b"".join([b" a%d='>'" % n for n in range(2_000)]) + b">" + b"<p>x" * 500,
+    # as much as has its tree
+    "deep": lambda: b"<div>" * 580 + b"</section>" * 99_000,
+    "wide": lambda: b"<p a b c d e f g h>" * 53_000 + "\U0001f600".encode() * 50_000,
+    "much text": lambda: b"<br>" * 90_000 + "\U0001f600".encode() * 900_000,
     # links
     "links": _numbered(b"<a href=%d>", 900_000),
     "long links": _numbered(b'<a href="/%d' + b" " * 60_000 + b'">', 170),

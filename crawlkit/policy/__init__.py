@@ -7,7 +7,7 @@
 5.  When may its host be asked? `politeness`
 6.  Is what came a page we read? `content_type`
 7.  In which encoding is it written? `charset`
-8.  What does it link to? `links` (and `skim`, where its tree would cost too much)
+8.  What does it link to? `links` (and `skim`, where its tree would cost too much: `tree_cost`)
 9.  What else does the answer say? `facts`
 10. If it is a sitemap, what does it name? `sitemaps` (with `markup` and `lastmod`)
 11. Is its text new to its like? `novelty`
