@@ -114,6 +114,7 @@ def test_the_librarys_words_are_kept_beside_the_reason() -> None:
 TRANSIENT = {
     Reason.DNS,
     Reason.CONNECT,
+    Reason.PROXY,
     Reason.RESET,
     Reason.TIMEOUT,
     Reason.TOO_MANY_REQUESTS,
