@@ -84,6 +84,10 @@ class Loop:
         self._promised.append(asyncio.get_running_loop().create_future())
         return self._promised[-1]
 
+    def watch(self, watcher: Watcher) -> None:
+        """Tell one more watcher what happens, too."""
+        self._watchers = (*self._watchers, watcher)
+
     def stop(self, how: Ending) -> None:
         """Start no new fetch, let those in flight finish, checkpoint, end."""
         if self._stop is None:  # or a stop that is repeated every turn would leave the others none

@@ -62,6 +62,7 @@ PLACES: Mapping[str, Place] = MappingProxyType(
             "hosts_command", "hosts_command", "List the hosts of the crawl in DIR; hold, release or drop one of them."
         ),
         "add": Place("steering_commands", "add_command", "Add SEEDs to the crawl in DIR, whether it runs or not."),
+        "ui": Place("ui_command", "ui_command", "Show the crawl in DIR as a page in a browser, whether it runs or not."),
         "verify": Place("verify", "verify_command", "Check the crawl in DIR, which must not be running."),
         "robots": Place(
             "robots_command", "robots_command", "Say whether robots.txt allows URL, which line decided, and the delay in force."

@@ -71,8 +71,14 @@ class Log:
 
     def serve(self, what: str, url: str) -> None:
         """Say where something of the run is served while it goes on, unless quiet."""
-        if self.verbosity is Verbosity.QUIET:
-            return
+        if self.verbosity > Verbosity.QUIET:
+            self._serve(what, url)
+
+    def show_page(self, url: str) -> None:
+        """Say where the live page is, also when quiet: nobody can guess its token."""
+        self._serve("live page", url)
+
+    def _serve(self, what: str, url: str) -> None:
         if self.format is LogFormat.TEXT:
             say(f"crawlkit: {what} at {url}")
         else:

@@ -3,10 +3,11 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -25,6 +26,9 @@ from crawlkit.surfaces.progress import open_progress
 from crawlkit.surfaces.settings import gather
 from crawlkit.surfaces.watching import Beside, all_beside, watching
 
+if TYPE_CHECKING:
+    from crawlkit.surfaces.live_page.serving import Desk
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -33,6 +37,13 @@ def _talking_options(command: Decorated) -> Decorated:
     for option in (
         click.option("--otel", is_flag=True, help="Make an OpenTelemetry span of each request, by the SDK that is configured."),
         click.option("--metrics", metavar="ADDR:PORT", help="Serve metrics for Prometheus there while the crawl runs."),
+        click.option(
+            "--ui",
+            is_flag=False,
+            flag_value="0",
+            metavar="[ADDR:PORT]",
+            help="Show the crawl as a page in a browser, at ADDR:PORT or any free port of this machine.",
+        ),
         click.option("--progress/--no-progress", default=None, help="Show progress. [default: unless quiet]"),
         click.option("--log-format", type=click.Choice([*map(str, LogFormat)]), default="text", help="How lines are written."),
         click.option("-v", "--verbose", count=True, help="Say what becomes of each URL; twice, also when it is asked for."),
@@ -103,6 +114,21 @@ def _read_seeds(name: str) -> list[str]:
     return found
 
 
+@contextmanager
+def _page_desk(place: str | None, log: Log) -> "Iterator[Desk | None]":
+    """Give the desk of the live page, None if it is not wanted."""
+    if place is None:
+        yield None
+        return
+    from crawlkit.surfaces.live_page.serving import OPEN_TO_OTHERS, Desk  # noqa: PLC0415  (most runs need none of it)
+
+    with Desk.open("--ui", place) as desk:
+        log.show_page(desk.url)
+        if desk.is_open_to_others:
+            log.warn(OPEN_TO_OTHERS)
+        yield desk
+
+
 def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Coroutine[Any, Any, Outcome]]) -> int:
     """Run a session with progress and signals; say how it ended and return its status."""
     verbosity = Verbosity.QUIET if params["quiet"] else Verbosity(min(Verbosity.NORMAL + params["verbose"], Verbosity.ALL))
@@ -115,11 +141,13 @@ def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Cor
 
     try:
         with (
+            _page_desk(params["ui"], log) as desk,
             stopping_on_signals(on_second_signal) as stopper,
             watching(params["metrics"], log.serve, log.warn, spans=params["otel"]) as watch,
             open_progress(params["progress"], log) as progress,
         ):
-            besides: tuple[Beside, ...] = (partial(serving, warn=log.warn), *watch.besides)
+            page: tuple[Beside, ...] = () if desk is None else (desk.beside,)
+            besides: tuple[Beside, ...] = (partial(serving, warn=log.warn), *watch.besides, *page)
             hooks = Hooks(
                 on_turn=progress.show,
                 on_warning=log.warn,

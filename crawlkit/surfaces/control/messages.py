@@ -6,6 +6,7 @@ import msgspec
 
 from crawlkit.engine.explain.answer import Explanation
 from crawlkit.engine.figures import Live
+from crawlkit.engine.lately import Lately
 
 PROTOCOL = 1
 MOST_REQUEST_BYTES = 4 * 1024 * 1024
@@ -18,6 +19,7 @@ class Do(StrEnum):
 
     STATUS = "status"
     READ = "read"
+    WATCH = "watch"
     EXPLAIN = "explain"
     PAUSE = "pause"
     CONTINUE = "continue"
@@ -30,8 +32,8 @@ class Do(StrEnum):
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A request; hosts and seeds are as typed.
 
-    A status names `hosts` hosts at most; `url` is explained, as typed; `host` is held (for `for_s` seconds, null for no end),
-    released or dropped; `seeds` are added.
+    A status or a watch names `hosts` hosts at most; `url` is explained, as typed; `host` is held (for `for_s` seconds, null
+    for no end), released or dropped; `seeds` are added.
     """
 
     v: int = PROTOCOL
@@ -50,5 +52,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str | None = None
     status: int = 0
     live: Live | None = None
+    lately: Lately | None = None
     explanation: Explanation | None = None
     done: str | None = None

@@ -31,7 +31,7 @@ def steer(steering: Steering, coordinator: Coordinator | None, request: Request,
             host = read_host(request.host)
             steering.drop(host, now)
             return f"{host} is dropped: its URLs that wait, and those that are found later, end as host.dropped"
-        case Do.STATUS | Do.READ | Do.EXPLAIN | Do.ADD:
+        case Do.STATUS | Do.READ | Do.WATCH | Do.EXPLAIN | Do.ADD:
             raise UsageError(f"{request.do} is not an order about a host")
         case unknown:
             assert_never(unknown)

@@ -15,6 +15,7 @@ import msgspec
 from crawlkit.engine.explain.answer import Explanation
 from crawlkit.engine.explain.explainer import Explainer
 from crawlkit.engine.figures import Live
+from crawlkit.engine.lately import Witness
 from crawlkit.engine.live import HostsSeen, Pacer, summary_of
 from crawlkit.engine.network import seeds_private_addresses
 from crawlkit.engine.session import Running, read_seeds
@@ -68,6 +69,8 @@ class _Server:
         self._running = running
         self._steering = Steering.of(running.coordinator)
         self._pacer = Pacer()
+        self._witness = Witness(running.config)
+        running.loop.watch(self._witness)
         self._clients: set[asyncio.Task[None]] = set()
         self._answering: set[asyncio.Task[None]] = set()  # those whose answer the end of the run waits for
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="crawlkit-reader")
@@ -130,6 +133,9 @@ class _Server:
                 await _send(writer, _encode(Answer(live=await self._live(request.hosts))) + b"\n")
             case Do.READ:
                 await self._send_rows(writer)
+            case Do.WATCH:
+                live = await self._live(request.hosts)
+                await _send(writer, _encode(Answer(live=live, lately=self._witness.lately())) + b"\n")
             case Do.EXPLAIN:
                 await _send(writer, _encode(Answer(explanation=self._explain(request.url))) + b"\n")
             case Do.PAUSE | Do.CONTINUE | Do.HOLD | Do.RELEASE | Do.DROP | Do.ADD:

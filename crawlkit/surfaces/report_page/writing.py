@@ -1,11 +1,8 @@
 """The page as a stream: its parts, and between them the records, one at a time."""
 
-import base64
-import hashlib
 import html
 import itertools
 from collections.abc import Iterable, Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +13,7 @@ from crawlkit.model import Kind, Record
 from crawlkit.state.reading import CrawlReader
 from crawlkit.surfaces.health.broken import Broken, find_broken
 from crawlkit.surfaces.health.duplicates import Duplicate, find_duplicates
+from crawlkit.surfaces.pages.assembling import assets_of, without_markup
 from crawlkit.surfaces.report_page.figures import Figures
 
 MOST_ROWS = 250_000
@@ -29,33 +27,21 @@ _KINDS = tuple(Kind)
 
 def write_page(crawl: CrawlReader, out: BinaryIO) -> None:
     """Write the page. OSErrors of `out` pass through."""
-    css, js = _asset("page.css"), _asset("page.js")
-    before, after = _asset("page.html").split("{{data}}")
+    assets = assets_of(__package__)
+    before, after = assets.markup.split("{{data}}")
     title = html.escape(crawl.directory.resolve().name)
-    head = before.replace("{{csp}}", _policy(css, js)).replace("{{style}}", css).replace("{{title}}", title)  # the name last
+    head = before.replace("{{csp}}", assets.policy()).replace("{{style}}", assets.style)
+    head = head.replace("{{title}}", title)  # last, as a directory may be called anything
     out.write(head.encode())
     for name, rows in _tables(crawl):
         _write_json(out, name, rows)
-    out.write(after.replace("{{script}}", js).encode())
+    out.write(after.replace("{{script}}", assets.script).encode())
 
 
 def write_page_file(crawl: CrawlReader, path: Path) -> None:
     """Replace `path` by the page, atomically; StorageError if it could not be written."""
     with open_replacement(path) as out:
         write_page(crawl, out)
-
-
-def _asset(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _policy(css: str, js: str) -> str:
-    """Return the page's content security policy: its own style and script, by their digests, and nothing else."""
-    return f"default-src 'none'; style-src {_source(css)}; script-src {_source(js)}; base-uri 'none'; form-action 'none'"
-
-
-def _source(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _tables(crawl: CrawlReader) -> Iterator[tuple[str, Iterable[object]]]:
@@ -111,10 +97,5 @@ def _crawl(crawl: CrawlReader) -> dict[str, object]:
 def _write_json(out: BinaryIO, name: str, rows: Iterable[object]) -> None:
     out.write(f'<script type="application/json" id="data-{name}">[\n'.encode())
     for number, row in enumerate(rows):
-        out.write((b",\n" if number else b"") + _without_markup(msgspec.json.encode(row)))
+        out.write((b",\n" if number else b"") + without_markup(msgspec.json.encode(row)))
     out.write(b"\n]</script>\n")
-
-
-def _without_markup(encoded: bytes) -> bytes:
-    """Return JSON without any `<`, which could end the element that it stands in (HTML Standard section 4.12.1.3)."""
-    return encoded.replace(b"<", rb"\u003c")

@@ -1,0 +1,178 @@
+"""A small HTTP server for a page of our own: beside a crawl, for few readers who need not be friends.
+
+One request a connection, without a body, answered and closed. Bounds: `MOST_HEAD_BYTES` of a head that must come within
+`HEAD_WITHIN_S`, `MOST_CONNECTIONS` at once (`MOST_STREAMS` of them streams), `TAKEN_WITHIN_S` for a reader that takes nothing.
+What a reader does wrong ends its own connection only.
+"""
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from urllib.parse import parse_qsl
+
+import httptools
+
+from crawlkit.net.local import Socket
+
+MOST_HEAD_BYTES = 16 * 1024
+MOST_CONNECTIONS = 32
+MOST_STREAMS = 16
+HEAD_WITHIN_S = 10.0
+TAKEN_WITHIN_S = 20.0
+LAST_ANSWERS_S = 2.0
+"""How long the end waits for answers and streams to end by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request: names of headers are lower case; of what is repeated the last one counts."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: its body whole, or as a stream, which has `LAST_ANSWERS_S` for its end when the server ends."""
+
+    status: int
+    content_type: str
+    body: bytes | AsyncIterator[bytes]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Answer = Callable[[Asked], Awaitable[Reply]]
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is of this machine alone."""
+    return ipaddress.ip_address(address).is_loopback
+
+
+@asynccontextmanager
+async def serving_http(listening: Socket, answer: Answer, stopping: asyncio.Event) -> AsyncIterator[None]:
+    """Serve what `listening` accepts while the block runs; `stopping` is set in the end, for streams to end in order."""
+    server = _Server(answer)
+    accepting = await asyncio.start_server(server.serve, sock=listening, limit=MOST_HEAD_BYTES)
+    try:
+        yield
+    finally:
+        accepting.close()
+        stopping.set()
+        await server.end()
+
+
+class _Server:
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._connections: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[None]] = set()  # those that have asked
+        self._streams = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._connections) >= MOST_CONNECTIONS:
+            writer.transport.abort()
+            return
+        self._connections.add(task)
+        try:
+            asked = await self._asked(reader)
+            self._answering.add(task)
+            await self._send(writer, asked if isinstance(asked, Reply) else await self._answer(asked))
+        except (OSError, TimeoutError):
+            writer.transport.abort()
+        except asyncio.CancelledError:
+            writer.transport.abort()  # the end: asyncio would log the task of a connection that is cancelled
+        finally:
+            self._connections.discard(task)
+            self._answering.discard(task)
+            writer.close()
+
+    async def end(self) -> None:
+        """Let answers end that are on their way, for a while."""
+        left = set(self._connections)
+        if self._answering:
+            await asyncio.wait(set(self._answering), timeout=LAST_ANSWERS_S)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def _asked(self, reader: asyncio.StreamReader) -> Asked | Reply:
+        """Return a request, or the answer to what is none."""
+        try:
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_WITHIN_S)
+            asked = read_head(head)
+        except asyncio.LimitOverrunError:
+            return text_reply(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        except (asyncio.IncompleteReadError, ValueError):
+            return text_reply(HTTPStatus.BAD_REQUEST)
+        if asked.headers.get("content-length", "0").strip("0") or "transfer-encoding" in asked.headers:
+            return text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        return asked
+
+    async def _send(self, writer: asyncio.StreamWriter, reply: Reply) -> None:
+        if isinstance(reply.body, bytes):
+            await _write(writer, _head(reply, len(reply.body)) + reply.body)
+            return
+        if self._streams >= MOST_STREAMS:
+            await self._send(writer, text_reply(HTTPStatus.SERVICE_UNAVAILABLE))
+            return
+        self._streams += 1
+        try:
+            await _write(writer, _head(reply, None))
+            async for some in reply.body:
+                await _write(writer, some)
+        finally:
+            self._streams -= 1
+
+
+async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    writer.write(data)
+    await asyncio.wait_for(writer.drain(), TAKEN_WITHIN_S)
+
+
+def text_reply(status: HTTPStatus, text: str | None = None) -> Reply:
+    """Return an answer that says in one line what its status means."""
+    return Reply(status, "text/plain; charset=utf-8", f"{text or status.phrase}\n".encode())
+
+
+def _head(reply: Reply, length: int | None) -> bytes:
+    lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}", f"Content-Type: {reply.content_type}"]
+    lines += [f"{name}: {value}" for name, value in reply.headers.items()]
+    lines += [] if length is None else [f"Content-Length: {length}"]
+    return "\r\n".join([*lines, "Connection: close", "", ""]).encode()
+
+
+class _Head:
+    """What httptools calls back."""
+
+    def __init__(self) -> None:
+        self.url = b""
+        self.headers: dict[str, str] = {}
+
+    def on_url(self, url: bytes) -> None:
+        self.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+
+def read_head(data: bytes) -> Asked:
+    """Return the request that a head is; ValueError if it is none."""
+    found = _Head()
+    parser = httptools.HttpRequestParser(found)
+    try:
+        parser.feed_data(data)
+        url = httptools.parse_url(found.url)
+        path, query = (url.path or b"/").decode("ascii"), (url.query or b"").decode("ascii")
+        fields = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=20, errors="replace"))
+    except (httptools.HttpParserUpgrade, httptools.HttpParserError, httptools.HttpParserInvalidURLError) as error:
+        raise ValueError(f"not a request: {error}") from error
+    return Asked(parser.get_method().decode("ascii"), path, fields, found.headers)

@@ -1,0 +1,121 @@
+"""The server of our own page: what readers do wrong is answered or ends their connection, and holds nothing up."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from http import HTTPStatus
+
+import pytest
+
+from crawlkit.net.http_server import listen_at
+from crawlkit.net.local_http import (
+    MOST_CONNECTIONS,
+    MOST_STREAMS,
+    Asked,
+    Reply,
+    is_loopback,
+    serving_http,
+    text_reply,
+)
+
+WRONG = {
+    "garbage": (b"\x00\xff\x00\r\n\r\n", 400),
+    "no HTTP": (b"hello\r\n\r\n", 400),
+    "an end in the head": (b"GET / HTTP/1.1\r\nHost: a", 400),
+    "a head too long": (b"GET / HTTP/1.1\r\nX: " + b"x" * 40_000 + b"\r\n\r\n", 431),
+    "a URL too long": (b"GET /?" + b"x" * 40_000 + b" HTTP/1.1\r\n\r\n", 431),
+    "a body": (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 413),
+    "a chunked body": (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 413),
+    "an upgrade": (b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", 400),
+    "two lengths": (b"POST / HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n", 400),
+    "too many fields": (b"GET /?" + b"&".join(b"a=1" for _ in range(50)) + b" HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "a tunnel": (b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+}
+
+
+async def echo(asked: Asked) -> Reply:
+    return text_reply(HTTPStatus.OK, f"{asked.method} {asked.path} {asked.query} {asked.headers.get('x-a')}")
+
+
+async def stream(_: Asked) -> Reply:
+    async def ticks() -> AsyncIterator[bytes]:
+        yield b"first"
+        await asyncio.Event().wait()
+
+    return Reply(HTTPStatus.OK, "text/plain", ticks())
+
+
+def served(answer: Callable[[Asked], Awaitable[Reply]], use: Callable[[int], Awaitable[None]]) -> None:
+    async def main() -> None:
+        with listen_at("127.0.0.1", 0) as listening:
+            async with serving_http(listening, answer, asyncio.Event()):
+                await use(listening.getsockname()[1])
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+async def answer_to(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    writer.write_eof()
+    try:
+        return await reader.read()
+    except ConnectionResetError:  # it has read enough
+        return b"reset"
+    finally:
+        writer.close()
+
+
+def test_a_request_is_read_and_answered() -> None:
+    async def use(port: int) -> None:
+        answer = await answer_to(port, b"GET /a/b?x=1&y=%20&x=2 HTTP/1.1\r\nHost: a\r\nX-A: seven\r\n\r\n")
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"Connection: close" in head
+        assert body == b"GET /a/b {'x': '2', 'y': ' '} seven\n"
+
+    served(echo, use)
+
+
+@pytest.mark.parametrize(("request_", "status"), WRONG.values(), ids=list(WRONG))
+def test_what_is_no_request_for_us_is_answered_by_its_status(request_: bytes, status: int) -> None:
+    async def use(port: int) -> None:
+        answer = await answer_to(port, request_)
+        assert answer.startswith(f"HTTP/1.1 {status} ".encode()) or (answer == b"reset" and len(request_) > 16_384)
+        assert b" 200 OK" in await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+
+    served(echo, use)
+
+
+def test_more_connections_than_are_served_at_once_are_closed_and_those_that_hang_do_not_hold_up_the_end() -> None:
+    async def use(port: int) -> None:
+        hanging = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_CONNECTIONS)]
+        for _, writer in hanging:
+            writer.write(b"GET / HT")
+        while await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") not in (b"", b"reset"):
+            pass  # not all of them have been accepted
+        hanging.pop()[1].close()
+        while b" 200 OK" not in await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"):
+            pass  # the server has not seen the end of the other yet
+        for _, writer in hanging:
+            writer.close()
+
+    served(echo, use)
+
+
+def test_streams_leave_room_for_others() -> None:
+    async def use(port: int) -> None:
+        open_streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_STREAMS)]
+        for reader, writer in open_streams:
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            await reader.readuntil(b"first")
+        assert b" 503 " in await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        for _, writer in open_streams:
+            writer.close()
+
+    served(stream, use)
+
+
+def test_addresses() -> None:
+    assert [is_loopback(text) for text in ("127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "192.0.2.1", "::")] == [
+        True, True, True, False, False, False,
+    ]  # fmt: skip
