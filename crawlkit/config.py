@@ -27,6 +27,7 @@ from crawlkit.config_values import (
     is_email,
     read_value,
     shown,
+    terms_of,
 )
 from crawlkit.errors import ConfigError
 from crawlkit.model import GroupBy, ScopeMode
@@ -282,7 +283,7 @@ def to_toml(config: Config) -> str:
     """
     lines = ["# The settings of a crawl. Durations: 500ms, 10s, 2h; sizes: 10MiB; a limit may be none.", ""]
     for key, setting in SETTINGS.items():
-        lines += [f"# {setting.help}", f"{key} = {_toml_value(setting, getattr(config, key))}", ""]
+        lines += [f"# {setting.help}", f"# {terms_of(setting)}", f"{key} = {_toml_value(setting, getattr(config, key))}", ""]
     return "\n".join(lines[:-1]) + "\n"
 
 

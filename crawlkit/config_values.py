@@ -92,6 +92,15 @@ _SWITCHES: Mapping[object, bool] = {
     "true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False,
 }  # fmt: skip
 _MOST_SHOWN = 120
+_NUMBERS = frozenset({ValueKind.COUNT, ValueKind.DURATION, ValueKind.SIZE})
+_TAKES: Mapping[ValueKind, str] = {
+    ValueKind.COUNT: "A whole number",
+    ValueKind.DURATION: "A duration like 500ms, 10s, 5m, 2h or 1d",
+    ValueKind.SIZE: "Bytes like 512KiB, 10MiB or 1GiB",
+    ValueKind.SWITCH: "true or false",
+    ValueKind.TEXT: "Printable ASCII text",
+    ValueKind.CONTACT: "An e-mail address or an http(s) URL",
+}
 
 _ITEM_CHECKS: Mapping[ValueKind, ItemCheck] = {
     ValueKind.PATTERNS: check_pattern,
@@ -104,7 +113,8 @@ _ITEM_CHECKS: Mapping[ValueKind, ItemCheck] = {
 }
 _TEXT_CHECKS: Mapping[ValueKind, ItemCheck] = {ValueKind.PROXY: check_proxy, ValueKind.SECRET: check_secret_place}
 _CHECKS: Mapping[ValueKind, ItemCheck] = {**_ITEM_CHECKS, **_TEXT_CHECKS}
-_CHOICES: Mapping[ValueKind, type[StrEnum]] = {ValueKind.SCOPE: ScopeMode, ValueKind.GROUPING: GroupBy}
+CHOICES: Mapping[ValueKind, type[StrEnum]] = {ValueKind.SCOPE: ScopeMode, ValueKind.GROUPING: GroupBy}
+"""The closed sets of values, by kind."""
 _SECRETIVE = frozenset({ValueKind.HEADERS, ValueKind.CREDENTIALS, ValueKind.PROXY, ValueKind.SECRET})
 """Kinds whose wrong items may hold a secret all the same: a password where its place was to be named."""
 
@@ -157,6 +167,17 @@ def format_value(kind: ValueKind, value: Any) -> str:
             return str(value)
         case _:
             assert_never(kind)
+
+
+def terms_of(setting: Setting) -> str:
+    """Return what may be given, in which unit, the default, and what a resume may do, on one line for people."""
+    least = f", {format_value(setting.kind, setting.least)} or more" if setting.kind in _NUMBERS and setting.least else ""
+    kind = f"A list of {setting.kind.value}" if setting.repeatable else _TAKES.get(setting.kind, setting.kind.value)
+    if setting.kind in CHOICES:
+        kind = " | ".join(CHOICES[setting.kind])
+    default = format_value(setting.kind, setting.default).replace("\n", " ") or "nothing"
+    none = ", or none" if setting.optional else ""
+    return f"{kind}{least}{none}. Default: {default}. On resume: {setting.change.value}."
 
 
 def shown(raw: object) -> str:
@@ -249,7 +270,7 @@ def _read_contact(setting: Setting, raw: object) -> str:
 
 
 def _read_choice(setting: Setting, raw: object) -> StrEnum:
-    choices = _CHOICES[setting.kind]
+    choices = CHOICES[setting.kind]
     modes = [mode.value for mode in choices]
     expected = f"{', '.join(modes[:-1])} or {modes[-1]}"
     if not isinstance(raw, str):
@@ -302,7 +323,7 @@ _READERS: Mapping[ValueKind, Callable[[Setting, object], Any]] = {
     ValueKind.SWITCH: _read_switch,
     ValueKind.TEXT: _read_text,
     ValueKind.CONTACT: _read_contact,
-    **dict.fromkeys(_CHOICES, _read_choice),
+    **dict.fromkeys(CHOICES, _read_choice),
     **dict.fromkeys(_ITEM_CHECKS, _read_items),
     **dict.fromkeys(_TEXT_CHECKS, _read_checked),
 }

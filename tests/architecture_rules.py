@@ -22,6 +22,7 @@ BASE = frozenset(
         "config",
         "config_extract",
         "config_items",
+        "config_schema",
         "config_units",
         "config_values",
         "errors",

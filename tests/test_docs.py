@@ -4,13 +4,15 @@ import re
 from pathlib import Path
 
 import click
+import pytest
 
-from crawlkit.config import SETTINGS
+from crawlkit.config import SETTINGS, ValueKind, read_value
 from crawlkit.engine.explain.answer import Fate
 from crawlkit.errors import ExitStatus
 from crawlkit.model import OrderReason, Reason, Refusal
 from crawlkit.policy.url_steps import NoUrl, UrlStep
 from crawlkit.surfaces.cli import cli
+from crawlkit.surfaces.help_sections import SECTIONS
 from crawlkit.surfaces.report import ReportFormat
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,6 +46,34 @@ def test_every_settings_key_is_in_the_readme() -> None:
         return [key, f"--{option}", f"--no-{option}"]
 
     assert [key for key in SETTINGS if not any(map(names, spellings(key)))] == []
+
+
+def test_every_setting_has_one_section_of_the_help() -> None:
+    places = [key for names in SECTIONS.values() for key in names]
+    assert [key for key in SETTINGS if places.count(key) != 1] == []
+
+
+@pytest.mark.parametrize("name", ["run", "resume", "config show"])
+def test_the_help_lists_every_option_once_under_a_heading(name: str) -> None:
+    command: click.Command = cli
+    for word in name.split():
+        assert isinstance(command, click.Group)
+        command = command.commands[word]
+    context = click.Context(command, info_name=name, help_option_names=["-h", "--help"], terminal_width=100)
+    text = command.get_help(context)
+    headings = re.findall(r"^(\w+):$", text, re.MULTILINE)
+    assert headings == [title for title in (*SECTIONS, "Other") if title in headings]
+    first = [re.escape(option.opts[0]) for option in command.params if isinstance(option, click.Option)]
+    assert [spelling for spelling in first if len(re.findall(rf"^  {spelling}(?![\w-])", text, re.MULTILINE)) != 1] == []
+    assert re.findall(r"^  -.*", text.partition("\nOther:")[2], re.MULTILINE) == ["  -h, --help  Show this message and exit."]
+
+
+def test_the_defaults_of_the_readme_are_those_of_the_program() -> None:
+    rows = dict(re.findall(r"^\| `-[^|\n]*, `(\w+)` \|([^|\n]*)\|", README, re.MULTILINE))
+    for key, setting in SETTINGS.items():
+        told = rows[key].strip().strip("`")
+        text = told or ("" if setting.repeatable or setting.kind is ValueKind.CONTACT else "none")
+        assert key == "user_agent" or read_value(setting, text) == setting.default, key
 
 
 def test_every_option_is_in_the_readme() -> None:

@@ -89,7 +89,7 @@ def run_cli(arguments: Sequence[str]) -> int:  # noqa: PLR0911  (one return a ki
 
 
 def _say_status(text: str, status: ExitStatus) -> int:
-    say(f"crawlkit: {text}")
+    say(*(f"crawlkit: {line}" for line in text.splitlines()))
     return status
 
 

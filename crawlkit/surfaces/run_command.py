@@ -20,6 +20,7 @@ from crawlkit.errors import ExitStatus, StorageError, UsageError
 from crawlkit.model import Reason
 from crawlkit.state.directory import is_begun
 from crawlkit.surfaces.control.server import serving
+from crawlkit.surfaces.help_sections import SectionedCommand
 from crawlkit.surfaces.log import Log, LogFormat, Verbosity
 from crawlkit.surfaces.options import config_file_option, given, parse_set, setting_options
 from crawlkit.surfaces.progress import open_progress
@@ -54,7 +55,7 @@ def _talking_options(command: Decorated) -> Decorated:
     return command
 
 
-@click.command("run")
+@click.command("run", cls=SectionedCommand)
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="FILE", help="Seeds, one a line, # comments, - for stdin.")
 @click.option("-d", "--dir", "directory", type=click.Path(path_type=Path), help="The crawl directory. [default: <host>.crawl]")
@@ -79,7 +80,7 @@ def run_command(
     return _run(into, params, lambda hooks: begin(all_seeds, into, settings.config, hooks, Surroundings(), since))
 
 
-@click.command("resume")
+@click.command("resume", cls=SectionedCommand)
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a setting. May be repeated.")
 @click.option(

@@ -23,10 +23,14 @@ DEFAULT_SOURCE = "default"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings in force. `sources` names for each key where it came from, as in `option --workers`."""
+    """The settings in force. `sources` names for each key where it came from, as in `option --workers`.
+
+    `overruled` has for each key what was given for it farther down, the nearest first: value and source.
+    """
 
     config: Config
     sources: Mapping[str, str]
+    overruled: Mapping[str, tuple[tuple[Any, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,38 +53,56 @@ def gather(cwd: Path, config_file: Path | None, environ: Mapping[str, str], opti
 
     Raises:
         ConfigError: a file cannot be read, or a key is unknown, given twice in one place, or its value cannot be. The
-            text begins with the place.
+            text has a line for each problem, which begins with the place.
     """
-    values: dict[str, Any] = {}
-    sources = dict.fromkeys(SETTINGS, DEFAULT_SOURCE)
+    found: dict[str, list[tuple[Any, str]]] = {key: [] for key in SETTINGS}
+    problems: list[str] = []
     for layer in (
         *(_found(cwd / name) for name in ("pyproject.toml", "crawlkit.toml")),
         _read(config_file, f"--config {config_file}") if config_file is not None else (),
         _variables(environ),
         [_Given(key, raw, f"option {_option_name(key, raw)}") for key, raw in options.items()],
     ):
-        for key, (value, source) in _checked(layer).items():
-            values[key] = value
-            sources[key] = source
-    return Settings(Config.from_values(values), sources)
+        for key, value_and_source in _checked(layer, problems).items():
+            found[key].insert(0, value_and_source)
+    _refuse(problems)
+    for key, setting in SETTINGS.items():
+        found[key].append((setting.default, DEFAULT_SOURCE))
+    return Settings(
+        Config.from_values({key: layers[0][0] for key, layers in found.items()}),
+        {key: layers[0][1] for key, layers in found.items()},
+        {key: tuple(layers[1:]) for key, layers in found.items()},
+    )
 
 
 def read_file(path: Path) -> Config:
-    """Return the settings of one TOML file alone, over the defaults; ConfigError if it cannot be read or used."""
-    checked = _checked(_read(path, str(path)))
+    """Return the settings of one TOML file alone, over the defaults; ConfigError if it cannot be read or used.
+
+    Its text has a line for each problem.
+    """
+    problems: list[str] = []
+    checked = _checked(_read(path, str(path)), problems)
+    _refuse(problems)
     return Config.from_values({key: value for key, (value, _) in checked.items()})
 
 
-def _checked(layer: Iterable[_Given]) -> dict[str, tuple[Any, str]]:
+def _refuse(problems: Iterable[str]) -> None:
+    if problems:
+        raise ConfigError("\n".join(problems))
+
+
+def _checked(layer: Iterable[_Given], problems: list[str]) -> dict[str, tuple[Any, str]]:
+    """Return the values of a layer with their source, by key; what is wrong is added to `problems`."""
     checked: dict[str, tuple[Any, str]] = {}
     for given in layer:
         try:
             setting = find_setting(given.key)
             value = read_value(setting, given.raw)
         except ConfigError as error:
-            raise ConfigError(f"{given.source}: {error}") from error
+            problems.append(f"{given.source}: {error}")
+            continue
         if setting.key in checked:
-            raise ConfigError(f"{given.source}: {setting.key}: given twice")
+            problems.append(f"{given.source}: {setting.key}: given twice")
         checked[setting.key] = value, given.source
     return checked
 
