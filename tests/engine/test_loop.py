@@ -294,6 +294,77 @@ def test_on_turn_is_shown_the_coordinator_before_each_wait(tmp_path: Path) -> No
     assert (5, 5) in shown
 
 
+# Steered -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_is_told_on_disk_and_none_is_taken_once_the_run_is_over(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    on_disk: list[bool] = []
+    seen: list[int] = []
+
+    def act(gate: Gate) -> None:
+        assert gate.loop is not None
+        promise = gate.loop.look_again()
+        assert promise is not None
+        promise.add_done_callback(lambda done: on_disk.append(not done.cancelled()))
+        promise.add_done_callback(lambda _: seen.append(pages_on_disk(directory)))
+        promise.add_done_callback(lambda _: gate.opened.set())
+
+    gate = Gate(5, act)
+    web = FakeWeb(star(5, delay_s=LONG_S), sleep=gate.sleep)
+    run(crawl(web, directory, settings(checkpoint_interval=LONG_S), gate.hooks()))
+    assert all(on_disk)
+    assert seen[0] == 1  # the checkpoint came at once, not after its interval
+    assert gate.loop is not None
+    assert gate.loop.look_again() is None
+
+
+def pages_on_disk(directory: Path) -> int:
+    found: int = json.loads((directory / CHECKPOINT).read_bytes().splitlines()[0])["counters"]["pages"]
+    return found
+
+
+def test_a_change_that_is_never_written_is_told_so(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    told: list[bool] = []
+
+    def act(gate: Gate) -> None:
+        (directory / (CHECKPOINT + TEMPORARY_SUFFIX)).mkdir(exist_ok=True)
+        assert gate.loop is not None
+        promise = gate.loop.look_again()
+        assert promise is not None
+        promise.add_done_callback(lambda done: told.append(done.cancelled()))
+
+    gate = Gate(5, act)
+
+    async def main() -> Outcome:
+        try:
+            return await crawl(FakeWeb(star(5, delay_s=LONG_S), sleep=gate.sleep), directory, settings(), gate.hooks())
+        finally:
+            await asyncio.sleep(0)
+
+    with pytest.raises(StorageError, match=CHECKPOINT):
+        run(main())
+    assert told
+    assert all(told)
+
+
+def test_a_paused_crawl_starts_nothing_and_may_be_stopped(tmp_path: Path) -> None:
+    gate = Gate(1)
+
+    def turn(coordinator: Coordinator) -> None:
+        if coordinator.in_flight:
+            coordinator.paused = True
+            gate.opened.set()
+        elif coordinator.paused:  # it waits, though much is due
+            stop_and_open(gate)
+
+    web = FakeWeb(star(20, delay_s=LONG_S), sleep=gate.sleep)
+    outcome = run(crawl(web, tmp_path / "crawl", settings(workers=1), Hooks(on_turn=turn, around=gate.around)))
+    assert outcome.how is Ending.SIGTERM
+    assert outcome.counters.requests == 2
+
+
 # Failures -------------------------------------------------------------------------------------------------------------
 
 

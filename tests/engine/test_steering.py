@@ -7,6 +7,7 @@ import pytest
 
 from crawlkit.config import ScopeMode
 from crawlkit.engine.ending import Ending
+from crawlkit.engine.repair import repair
 from crawlkit.engine.steering import Steering, read_host
 from crawlkit.engine.verify import Thoroughness, verify
 from crawlkit.errors import UsageError
@@ -226,6 +227,24 @@ def test_an_added_seed_that_pages_linked_to_before_keeps_every_rule(drive: Drive
     crawl.state.close()
     report = verify(crawl.directory, Thoroughness.FULL)
     assert report.whole, report.broken
+
+
+def test_a_repaired_crawl_is_steered_as_the_first_one_was(drive: Drive) -> None:
+    crawl = drive(TWO, seeds=[SEED, B], scope=ScopeMode.HOST, robots=False)
+    order(crawl, "hold", "a.test", None)
+    order(crawl, "drop", "b.test")
+    steering(crawl).add([C])
+    crawl.checkpoint()
+    crawl.state.close()
+    crawl.directory = repair(crawl.directory, crawl.clock.now()).directory
+    crawl.reopen()
+    assert crawl.state.first_seeds() == [SEED, B]
+    assert list(crawl.state.seeds()) == [SEED, B, C]
+    assert crawl.drain() is Ending.HELD
+    assert reasons(crawl) == {B: Reason.HOST_DROPPED, C: None}
+    order(crawl, "release", "a.test")
+    assert crawl.drain() is Ending.FINISHED
+    assert "http://c.test/1" not in crawl.records()
 
 
 def test_the_ledger_keeps_the_latest(drive: Drive) -> None:
