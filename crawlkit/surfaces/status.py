@@ -14,6 +14,9 @@ from crawlkit.state.space import free_bytes
 
 BASIS = "URLs that wait / URLs settled a second over the last {over:.0f} s; new ones still come, so no sooner than that"
 
+_STEERED_SHOWN = 5
+"""Orders that are shown of each run, the latest."""
+
 
 class CrawlCondition(StrEnum):
     """What a crawl is doing."""
@@ -140,6 +143,7 @@ def as_text(status: Status) -> str:
         going_on = "running" if run is runs[-1] and status.state is CrawlCondition.RUNNING else "killed"
         ended = going_on if run.ended_s is None else run.how
         lines.append(f"run {run.number:<11} {ended}; {run.requests} requests, {run.checkpoints} checkpoints")
+        lines += [f"  {event.action} {event.what or ''}".rstrip() for event in run.steered[-_STEERED_SHOWN:]]
     lines += [f"host {host_text(host)}" for host in waiting]
     return "\n".join(lines)
 

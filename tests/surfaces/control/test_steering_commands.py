@@ -38,6 +38,7 @@ def test_a_paused_crawl_starts_nothing_until_it_goes_on(server: SiteServer, tmp_
         assert "going on" in said(crawlkit("continue", "x.crawl", cwd=tmp_path))
         assert server.log.wait_for(lambda log: len(log) == 2)
         assert steered(tmp_path) == ["pause", "add", "continue"]
+        assert f"\n  pause\n  add {B}\n  continue\n" in crawlkit("status", "x.crawl", cwd=tmp_path).out.decode()
         said(crawlkit("pause", "x.crawl", cwd=tmp_path))
         process.send_signal(signal.SIGINT)
         assert ended(process).status == 130
