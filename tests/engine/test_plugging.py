@@ -1,6 +1,7 @@
 """Crawls with plugins: what each function decides, what comes of one that fails, what a resume makes of one that changed."""
 
 import asyncio
+import gzip
 import hashlib
 import re
 import sqlite3
@@ -14,6 +15,7 @@ import pytest
 from crawlkit.config import Config
 from crawlkit.engine.explain.explainer import Explainer
 from crawlkit.engine.plugging import load_plugins
+from crawlkit.engine.repair import repair
 from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, go_on
 from crawlkit.engine.verify import Thoroughness, verify
 from crawlkit.errors import ConfigError
@@ -75,6 +77,17 @@ def test_what_a_plugin_does_not_accept_has_no_record_and_is_counted(write: Write
     with look_at_crawl(tmp_path / "c") as looking:
         said = Explainer(looking).explain("http://a.test/a", 0.0)
     assert (said.code, said.summary) == ("hook.refused", "not admitted: a plugin does not accept it")
+
+
+def test_a_repaired_crawl_leaves_out_what_its_plugin_does_not_accept(write: Write, tmp_path: Path) -> None:
+    crawl(FakeWeb(SITE), tmp_path / "c", write("def accept(url): return not url.endswith('/a')"))
+    repaired = repair(tmp_path / "c", 2e9).directory
+
+    web = FakeWeb(SITE)
+    resume(web, repaired, max_pages=None)
+
+    assert set(records(repaired)) == {"/", "/b", "/z"}
+    assert asked(web) == []
 
 
 def test_a_url_that_accept_fails_on_is_a_failure_and_the_crawl_goes_on(write: Write, tmp_path: Path) -> None:
@@ -141,6 +154,16 @@ def test_a_header_that_cannot_be_fails_its_page_only(write: Write, tmp_path: Pat
     found = records(tmp_path / "c")
     assert (found["/a"].kind, found["/a"].reason) == (Kind.FAILURE, Reason.HOOK_FAILED)
     assert found["/b"].kind is Kind.PAGE
+
+
+def test_no_header_that_a_plugin_adds_is_archived(write: Write, tmp_path: Path) -> None:
+    web = FakeWeb(SITE)
+    crawl(web, tmp_path / "c", write("def request(r): return r.with_header('X-Pass', 'o' * 3 + 'pen')"), warc=True)
+
+    assert {dict(each.headers)["x-pass"] for each in web.log if each.target == "/a"} == {"ooopen"}
+    archived = b"".join(gzip.decompress(path.read_bytes()) for path in (tmp_path / "c" / "warc").iterdir())
+    assert b"x-pass: (not archived)" in archived.lower()
+    assert b"ooopen" not in archived
 
 
 # page ------------------------------------------------------------------------------------------------------------------
