@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from crawlkit.testing.server import SiteServer
-from tests.processes import command, crawlkit, ended, started
+from tests.processes import command, crawlkit, ended, started, wait_until
 from tests.surfaces.control.crawls import running, status_of
 
 SAYS_NOTHING = b""
@@ -124,8 +124,7 @@ def test_a_socket_that_a_kill_left_is_replaced(server: SiteServer, tmp_path: Pat
     assert crawlkit("report", "x.crawl", cwd=tmp_path).out.count(b"URL:") == 1
     assert crawlkit("verify", "x.crawl", cwd=tmp_path).status == 0
     with started(command("resume", "x.crawl"), tmp_path):
-        while not status_of(tmp_path)["live"]:
-            pass
+        wait_until(lambda: status_of(tmp_path)["live"])
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_none_for_us(server: SiteServer, tmp_path: Path) -> None:

@@ -121,6 +121,17 @@ def test_what_was_answered_is_on_disk(server: SiteServer, tmp_path: Path) -> Non
     assert hosts(tmp_path) == {"a.test": "held", "c.test": "ready"}
 
 
+def test_many_seeds_come_some_a_turn_and_are_all_on_disk_when_that_is_said(server: SiteServer, tmp_path: Path) -> None:
+    seeds = [f"http://n{number}.test/" for number in range(600)]
+    with running(tmp_path, server) as process:
+        said(crawlkit("pause", "x.crawl", cwd=tmp_path))
+        assert "added 600 of 600 seeds" in said(crawlkit("add", "x.crawl", *seeds, cwd=tmp_path))
+        process.kill()
+        ended(process)
+    assert status_of(tmp_path)["queued"] == 3 + 600
+    assert crawlkit("verify", "x.crawl", cwd=tmp_path).status == 0
+
+
 def test_two_steer_at_once_while_the_crawl_is_killed(server: SiteServer, tmp_path: Path) -> None:
     with running(tmp_path, server) as process:
         orders = [command("add", "x.crawl", f"http://c{n}.test/") for n in range(2)]
