@@ -14,14 +14,13 @@ from http import HTTPStatus
 
 import httptools
 
+from crawlkit.net.clients import Clients
 from crawlkit.net.local import Socket
 
 MOST_CLIENTS = 16
 MOST_HEAD_BYTES = 16 * 1024
 REQUEST_WITHIN_S = 10.0
 TAKEN_WITHIN_S = 10.0
-AGAIN_AFTER_S = 1.0
-"""How long no client is taken where no more files may be opened: the crawl needs them more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,33 +55,18 @@ class HttpServer:
 
     def __init__(self, answer: Callable[[str], Answer]) -> None:
         self._answer = answer
-        self._clients: set[asyncio.Task[None]] = set()
+        self._clients = Clients(self._serve, MOST_CLIENTS)
 
     @asynccontextmanager
     async def accepting(self, listening: Socket) -> AsyncIterator[None]:
         """Serve who connects while the block runs; what is not answered by its end never is."""
-        accepting = asyncio.create_task(self._accept(listening))
+        accepting = asyncio.create_task(self._clients.accept(listening))
         try:
             yield
         finally:
-            tasks = [accepting, *self._clients]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _accept(self, listening: Socket) -> None:
-        while True:
-            try:
-                connection, _ = await asyncio.get_running_loop().sock_accept(listening)
-            except OSError:
-                await asyncio.sleep(AGAIN_AFTER_S)
-                continue
-            if len(self._clients) >= MOST_CLIENTS:
-                connection.close()
-                continue
-            client = asyncio.create_task(self._serve(connection))
-            self._clients.add(client)
-            client.add_done_callback(self._clients.discard)
+            accepting.cancel()
+            await asyncio.gather(accepting, return_exceptions=True)
+            await self._clients.end()
 
     async def _serve(self, connection: Socket) -> None:
         """Take one request and answer it."""

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 
 import httptools
 
+from crawlkit.net.clients import Clients
 from crawlkit.net.local import Socket
 
 MOST_HEAD_BYTES = 16 * 1024
@@ -58,51 +59,45 @@ def is_loopback(address: str) -> bool:
 async def serving_http(listening: Socket, answer: Answer, stopping: asyncio.Event) -> AsyncIterator[None]:
     """Serve what `listening` accepts while the block runs; `stopping` is set in the end, for streams to end in order."""
     server = _Server(answer)
-    accepting = await asyncio.start_server(server.serve, sock=listening, limit=MOST_HEAD_BYTES)
+    accepting = asyncio.create_task(server.clients.accept(listening))
     try:
         yield
     finally:
-        accepting.close()
         stopping.set()
+        accepting.cancel()
+        await asyncio.gather(accepting, return_exceptions=True)
         await server.end()
 
 
 class _Server:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._connections: set[asyncio.Task[None]] = set()
+        self.clients = Clients(self._serve, MOST_CONNECTIONS)
         self._answering: set[asyncio.Task[None]] = set()  # those that have asked
         self._streams = 0
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
+    async def _serve(self, connection: Socket) -> None:
+        """Take one request and answer it."""
+        reader, writer = await asyncio.open_connection(sock=connection, limit=MOST_HEAD_BYTES)
         task = asyncio.current_task()
         assert task is not None
-        if len(self._connections) >= MOST_CONNECTIONS:
-            writer.transport.abort()
-            return
-        self._connections.add(task)
         try:
             asked = await self._asked(reader)
             self._answering.add(task)
             await self._send(writer, asked if isinstance(asked, Reply) else await self._answer(asked))
-        except (OSError, TimeoutError):
-            writer.transport.abort()
-        except asyncio.CancelledError:
-            writer.transport.abort()  # the end: asyncio would log the task of a connection that is cancelled
-        finally:
-            self._connections.discard(task)
-            self._answering.discard(task)
             writer.close()
+            await asyncio.wait_for(writer.wait_closed(), TAKEN_WITHIN_S)
+        except (OSError, TimeoutError):
+            pass
+        finally:
+            self._answering.discard(task)
+            writer.transport.abort()  # what is not taken by now will not be waited for
 
     async def end(self) -> None:
-        """Let answers end that are on their way, for a while."""
-        left = set(self._connections)
+        """Let answers end that are on their way, for a while; then end whoever is left."""
         if self._answering:
             await asyncio.wait(set(self._answering), timeout=LAST_ANSWERS_S)
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await self.clients.end()
 
     async def _asked(self, reader: asyncio.StreamReader) -> Asked | Reply:
         """Return a request, or the answer to what is none."""

@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from crawlkit.config_units import parse_duration
-from crawlkit.engine.figures import HostFigures, first_hosts, host_figures
-from crawlkit.engine.turns import earliest_start_s, is_spent
+from crawlkit.engine.figures import HostFigures
+from crawlkit.engine.resting import hosts_at_rest
 from crawlkit.errors import UsageError
 from crawlkit.state.directory import is_held, read_manifest
 from crawlkit.state.reading import open_crawl_for_reading
@@ -78,13 +78,5 @@ def _hosts(directory: Path, limit: int) -> list[HostFigures]:
         except NoAnswer:
             if is_held(directory):
                 raise
-    found: list[HostFigures] = []
-    now = time.time()
     with open_crawl_for_reading(directory) as crawl:
-        config = crawl.config()
-        for record in crawl.hosts():
-            next_s = earliest_start_s(record, config, None, now) - now
-            found.append(host_figures(record, in_flight=0, next_s=next_s, now=now, is_spent=is_spent(record, config)))
-            if len(found) >= 2 * limit:
-                found = first_hosts(found, limit)
-    return first_hosts(found, limit)
+        return hosts_at_rest(crawl, limit, time.time())

@@ -14,7 +14,10 @@ from crawlkit.surfaces.speech import say
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--listen", default="0", metavar="ADDR:PORT", help="Where to. [default: any free port of this machine]")
 def ui_command(directory: Path, listen: str) -> None:
-    """Show the crawl in DIR as a page in a browser, whether it runs or not, until interrupted."""
+    """Show the crawl in DIR as a page in a browser, whether it runs or not.
+
+    Until SIGINT or SIGTERM ends it.
+    """
     read_manifest(directory)
     with Desk.open("--listen", listen) as desk:
         say(f"crawlkit: live page at {desk.url}", *([f"crawlkit: {OPEN_TO_OTHERS}"] if desk.is_open_to_others else []))

@@ -55,11 +55,11 @@ def served(answer: Callable[[Asked], Awaitable[Reply]], use: Callable[[int], Awa
 
 async def answer_to(port: int, request: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request)
-    writer.write_eof()
     try:
+        writer.write(request)
+        writer.write_eof()
         return await reader.read()
-    except ConnectionResetError:  # it has read enough
+    except OSError:  # it has read enough, or takes nobody now
         return b"reset"
     finally:
         writer.close()

@@ -1,23 +1,20 @@
 """What is shown of a crawl that does not run, read from its records once: memory does not grow with the crawl."""
 
 import heapq
-import itertools
 from collections import Counter
 from pathlib import Path
 
-from crawlkit.engine.figures import HostFigures, first_hosts, host_figures
+from crawlkit.engine.figures import HostFigures
 from crawlkit.engine.lately import MOST_FAILURES, Answers, Failing, Lately
-from crawlkit.engine.turns import earliest_start_s, is_spent
+from crawlkit.engine.resting import hosts_at_rest
 from crawlkit.model import Kind, Record
 from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
-
-_HOSTS_A_STEP = 1_000
 
 
 def read_at_rest(directory: Path, most_hosts: int, now: float) -> tuple[Lately, list[HostFigures]]:
     """Return what was met, over all runs (over time: in the last one), and the hosts with most URLs; StateError and kinds."""
     with open_crawl_for_reading(directory) as crawl:
-        return _lately(crawl), _hosts(crawl, most_hosts, now)
+        return _lately(crawl), hosts_at_rest(crawl, most_hosts, now)
 
 
 def _lately(crawl: CrawlReader) -> Lately:
@@ -40,23 +37,3 @@ def _failing(record: Record, at_s: float) -> Failing:
     assert record.reason is not None
     said = record.message or (None if record.status is None else f"HTTP {record.status}")
     return Failing(at_s=at_s, url=record.url, reason=record.reason, message=said, attempt=record.attempts, again=False)
-
-
-def _hosts(crawl: CrawlReader, most: int, now: float) -> list[HostFigures]:
-    """Return the hosts as they would stand if the crawl were resumed now."""
-    config = crawl.config()
-    found: list[HostFigures] = []
-    hosts = crawl.hosts()
-    while some := list(itertools.islice(hosts, _HOSTS_A_STEP)):
-        figures = (
-            host_figures(
-                host,
-                in_flight=0,
-                next_s=earliest_start_s(host, config, None, now) - now,
-                now=now,
-                is_spent=is_spent(host, config),
-            )
-            for host in some
-        )
-        found = first_hosts([*found, *figures], most)
-    return found

@@ -62,6 +62,7 @@
       line.forEach((value, n) => {
         if (value === null) { down = false; return; }
         drawn += (down ? "L" : "M") + x(n).toFixed(1) + " " + y(value).toFixed(1);
+        if (!down && (n + 1 === line.length || line[n + 1] === null)) drawn += "h0.1"; // alone between gaps: a dot
         down = true;
       });
       return drawn;

@@ -1,5 +1,6 @@
 """The live page's requests, as they come from a browser and from who should not be there."""
 
+import json
 import signal
 import socket
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawlkit.testing.server import SiteServer
-from tests.processes import ended
+from tests.processes import command, ended, started
 from tests.surfaces.conftest import Cli
 from tests.surfaces.live_page.shown import Page, showing
 
@@ -135,6 +136,15 @@ def test_other_machines_are_let_in_only_when_asked_and_with_a_warning(settings: 
         assert page.process.stderr is not None
         assert b"other machines can reach" in page.process.stderr.readline()
         assert page.ask("/", "").status == 403
+
+
+def test_a_log_of_json_says_where_it_is(settings: list[str], tmp_path: Path) -> None:
+    arguments = command("run", "http://a.test/", "-d", "x.crawl", *settings, "--ui", "--log-format", "json")
+    with started(arguments, tmp_path) as process:
+        assert process.stderr is not None
+        said = json.loads(process.stderr.readline())
+        assert (said["event"], said["what"]) == ("serving", "live page")
+        assert Page(process, said["url"]).json("/api/shown")["status"]["state"] == "running"
 
 
 def test_ui_of_no_crawl_is_status_3(cli: Cli) -> None:
