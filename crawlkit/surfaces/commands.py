@@ -59,9 +59,11 @@ PLACES: Mapping[str, Place] = MappingProxyType(
         "pause": Place("steering_commands", "pause_command", "Let the crawl that runs in DIR start no new fetches."),
         "continue": Place("steering_commands", "continue_command", "Let the crawl that was paused in DIR go on."),
         "hosts": Place(
-            "hosts_command", "hosts_command", "List the hosts of the crawl in DIR; hold, release or drop one of them."
+            "hosts_command",
+            "hosts_command",
+            "List the hosts of the crawl in DIR that have URLs, or were held or dropped; or do something about one of them.",
         ),
-        "add": Place("steering_commands", "add_command", "Add SEEDs to the crawl in DIR, whether it runs or not."),
+        "add": Place("steering_commands", "add_command", "Add SEEDs (URLs) to the crawl in DIR, at depth 0."),
         "ui": Place("ui_command", "ui_command", "Show the crawl in DIR as a page in a browser, whether it runs or not."),
         "verify": Place("verify", "verify_command", "Check the crawl in DIR, which must not be running."),
         "robots": Place(
