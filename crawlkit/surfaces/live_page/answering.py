@@ -101,24 +101,26 @@ class Answering:
     async def _events(self) -> AsyncIterator[bytes]:
         """Yield an event a second, and a last one when the server ends."""
         while not self._stopping.is_set():
-            shown = await self._shown()
-            yield _event("problem" if isinstance(shown, _Problem) else "shown", shown)
+            yield _event("shown", await self._shown())
             try:
                 await asyncio.wait_for(self._stopping.wait(), EVENT_EVERY_S)
             except TimeoutError:
                 continue
-        yield _event("over", await self._in_thread(self._source.end))
+        yield _event("over", await self._seen(self._source.end))
 
     async def _shown(self) -> "Shown | _Problem":
         """Return what is to be seen, at most half a second old: one look for all who watch."""
         async with self._looking:
             if time.monotonic() >= self._due_s:
                 self._due_s = time.monotonic() + EVENT_EVERY_S / 2
-                try:
-                    self._latest = await self._in_thread(self._source.look)
-                except CrawlError as error:
-                    self._latest = _Problem(str(error))
+                self._latest = await self._seen(self._source.look)
             return self._latest
+
+    async def _seen(self, look: Callable[[], Shown]) -> "Shown | _Problem":
+        try:
+            return await self._in_thread(look)
+        except CrawlError as error:
+            return _Problem(str(error))
 
     async def _json(self, result: Callable[[], object]) -> Reply:
         try:
@@ -132,6 +134,7 @@ class Answering:
 
 
 def _event(name: str, data: Shown | _Problem) -> bytes:
+    name = "problem" if isinstance(data, _Problem) else name
     return b"event: %s\ndata: %s\n\n" % (name.encode(), _encode(data))  # JSON of msgspec has no line end in it
 
 

@@ -11,6 +11,7 @@ from crawlkit.testing.server import SiteServer
 from tests.processes import command, ended, started
 from tests.surfaces.conftest import Cli
 from tests.surfaces.live_page.shown import Page, showing
+from tests.surfaces.made_crawls import Make
 
 
 def test_it_shows_a_running_crawl(live: Page) -> None:
@@ -136,6 +137,19 @@ def test_other_machines_are_let_in_only_when_asked_and_with_a_warning(settings: 
         assert page.process.stderr is not None
         assert b"other machines can reach" in page.process.stderr.readline()
         assert page.ask("/", "").status == 403
+
+
+def test_a_crawl_that_cannot_be_read_is_a_problem_that_is_told(cli: Cli, make: Make, tmp_path: Path) -> None:
+    (make() / "CHECKPOINT").write_bytes(b"{}\n")
+    with showing(tmp_path, "ui", "x.crawl") as page:
+        events = page.events()
+        name, problem = next(events)
+        assert (name, list(problem)) == ("problem", ["error"])
+        assert "CHECKPOINT" in problem["error"]
+        assert "CHECKPOINT" in page.json("/api/explain", "&url=http://a.test/")["error"]
+        page.process.send_signal(signal.SIGINT)
+        assert {name for name, _ in events} <= {"problem"}
+        assert ended(page.process, 10).status == 0
 
 
 def test_a_log_of_json_says_where_it_is(settings: list[str], tmp_path: Path) -> None:
