@@ -1,10 +1,12 @@
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from crawlkit.model import Content, Response
-from crawlkit.policy.anchors import MOST_TEXT
+from crawlkit.policy.anchors import MOST_TEXT, read_anchors
 from crawlkit.policy.facts import read_answer
 from crawlkit.policy.links import read_page
 from crawlkit.policy.page_text import MOST_KEPT
+from crawlkit.policy.urls import Joiner
 from crawlkit.policy.wanted import Wanted
 
 URL = "http://h.example/"
@@ -57,3 +59,15 @@ def test_a_text_is_cut() -> None:
 def test_what_is_no_page_has_no_content() -> None:
     response = Response(404, ((b"content-type", b"text/html"),), b"<p>text")
     assert read_answer(URL, response, Wanted(text=True, anchors=True)).content is None
+
+
+def test_the_text_read_of_anchors_within_one_another_is_bounded() -> None:
+    count, text = 400, "word " * 8_000
+    markup = "".join(f"<a href=/{number}><table><td>" for number in range(count)) + text
+    tree = LexborHTMLParser(markup.encode())
+    links = {f"{URL}{number}": True for number in range(count)}
+    texts = [text for text, _ in read_anchors(tree.tags("a"), links, Joiner(URL))]
+    assert len(texts) == count
+    assert texts[0]
+    assert texts[50]
+    assert not texts[-1]  # 16 MB otherwise
