@@ -12,7 +12,7 @@ import click
 
 from crawlkit.config import VERSION
 from crawlkit.errors import CrawlError, ExitStatus
-from crawlkit.surfaces.commands import PLACES, Commands
+from crawlkit.surfaces.commands import HELP, PLACES, Commands
 from crawlkit.surfaces.speech import say
 
 _OUTPUT_FAILED = frozenset({errno.ENOSPC, errno.EIO, errno.EBADF, errno.EDQUOT, errno.EFBIG})
@@ -40,7 +40,7 @@ class _Group(click.Group):
     cls=_Group,
     commands=Commands(),
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": HELP, "max_content_width": 100},
 )
 @click.version_option(VERSION, prog_name="crawlkit")
 @click.pass_context

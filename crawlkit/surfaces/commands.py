@@ -77,6 +77,9 @@ PLACES: Mapping[str, Place] = MappingProxyType(
 )
 
 
+HELP = ["-h", "--help"]
+
+
 class Commands(MutableMapping[str, click.Command]):
     """All commands; one is imported when it is looked up."""
 
@@ -88,7 +91,9 @@ class Commands(MutableMapping[str, click.Command]):
             place = PLACES[name]
             with nothing_begun():
                 module = import_module(f"crawlkit.surfaces.{place.module}")
-            self._known[name] = getattr(module, place.attribute)
+            command: click.Command = getattr(module, place.attribute)
+            command.context_settings.setdefault("help_option_names", HELP)  # click keeps those of whoever asks first
+            self._known[name] = command
         return self._known[name]
 
     def __setitem__(self, name: str, command: click.Command) -> None:

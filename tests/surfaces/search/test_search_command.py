@@ -96,7 +96,7 @@ def test_a_missing_crawl_is_status_3_and_missing_words_are_status_2(cli: Cli, cr
 
 
 def test_an_index_in_its_directory_is_nothing_to_a_crawl(cli: Cli, crawl: Path) -> None:
-    asked = [("report", "x.crawl"), ("verify", "x.crawl"), ("status", "x.crawl"), ("run", f"{A}/", "-d", "x.crawl")]
+    asked = [("report", "x.crawl"), ("verify", "x.crawl"), ("run", f"{A}/", "-d", "x.crawl")]
     before = [cli(*arguments) for arguments in asked]
     cli("search", "x.crawl", "foxes")
     assert [cli(*arguments) for arguments in asked] == before
