@@ -178,6 +178,7 @@ async def go_on(
         plugged = UNPLUGGED if is_idle else load_plugins(config.plugin)
         if not is_idle:
             config = replace(config, plugin=plugged.pins)
+        if not state.counters.finished:
             check_space(directory, config.min_free_disk)
         scope = Scope.of(state.first_seeds(), config, plugged.accepts)
         coordinator = _coordinator(state, scope, hooks, surroundings.clock.now(), config, plugged)
