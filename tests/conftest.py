@@ -126,7 +126,7 @@ def _register_profiles() -> None:
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
     hypothesis.settings.register_profile("dev", common)
-    hypothesis.settings.register_profile("ci", common, max_examples=200, database=None)
+    hypothesis.settings.register_profile("ci", common, database=None)
     hypothesis.settings.load_profile("ci" if IN_CI else "dev")
 
 
@@ -136,10 +136,18 @@ _guard_uvloop(GUARD)
 _register_profiles()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand the seed to a process that shares the tests."""
+    node.workerinput["crawlkit_seed"] = node.config.stash[SEED]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Set the seed (Hypothesis takes it too, in CI or when it was asked for) and clear the caller's settings."""
-    config.stash[SEED] = _session_seed()
+    # A process that was started to share the tests (pytest-xdist) has the seed of the one that started it.
+    given = getattr(config, "workerinput", {}).get("crawlkit_seed")
+    config.stash[SEED] = _session_seed() if given is None else given
     # A forced seed switches off Hypothesis' store of failing examples, which is worth more while developing.
     if (IN_CI or "CRAWLKIT_SEED" in os.environ) and config.getoption("hypothesis_seed") is None:
         config.option.hypothesis_seed = str(config.stash[SEED])
