@@ -110,6 +110,7 @@ def test_the_second_signal_ends_the_process_at_once(
         assert Counter(pages(server.log)) == {"/": 1, "/stalled": 2}
 
 
+@pytest.mark.skipif(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="SIGHUP is ignored here, as under nohup")
 def test_sighup_ends_the_process_as_a_kill_does(tmp_path: Path, crawl: Path) -> None:
     with SiteServer(make_graph(30, 3).site(delay_s=0.1)) as server:
         with started(run_arguments(server, crawl, "--host-concurrency", "2"), tmp_path) as process:

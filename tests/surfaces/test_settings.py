@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from crawlkit.config import SETTINGS, Config, ScopeMode, ValueKind
 from crawlkit.errors import ConfigError, UsageError
+from crawlkit.surfaces.commands import HELP
 from crawlkit.surfaces.config_command import config_group
 from crawlkit.surfaces.options import given, parse_set, setting_options
 from crawlkit.surfaces.settings import Settings, gather, read_file
@@ -184,7 +185,9 @@ def test_short_options_repeated_options_and_switches() -> None:
 
 
 def test_help_shows_each_setting_with_its_default() -> None:
-    result = CliRunner().invoke(config_group, ["show", "--help"], terminal_width=200, max_content_width=200)
+    result = CliRunner().invoke(
+        config_group, ["show", "--help"], terminal_width=200, max_content_width=200, help_option_names=HELP
+    )
     for expected in (
         "-w, --workers N",
         "[default: 10MiB]",
@@ -224,7 +227,7 @@ def here(tmp_path: Path) -> Path:
 
 def run_config(here: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Any:
     with contextlib.chdir(here):
-        return CliRunner().invoke(config_group, arguments, env=env or {})
+        return CliRunner().invoke(config_group, arguments, env=env or {}, help_option_names=HELP)
 
 
 def test_show_prints_each_setting_its_value_and_its_source(here: Path) -> None:

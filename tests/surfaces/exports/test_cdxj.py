@@ -13,13 +13,16 @@ from warcio.archiveiterator import ArchiveIterator
 
 from crawlkit.archive.surt import surt_of
 from crawlkit.errors import UsageError
+from crawlkit.surfaces.commands import HELP
 from crawlkit.surfaces.export_command import export_command
 from crawlkit.surfaces.exports import cdxj as exporting
 from tests.engine.test_archiving import SITE, A, extents, files, start
 
 
 def export(directory: Path, output: Path) -> list[tuple[str, str, dict[str, str]]]:
-    result = CliRunner().invoke(export_command, [str(directory), "--to", "cdxj", "-o", str(output)], standalone_mode=False)
+    result = CliRunner().invoke(
+        export_command, [str(directory), "--to", "cdxj", "-o", str(output)], standalone_mode=False, help_option_names=HELP
+    )
     if result.exception is not None:
         raise result.exception
     found = []
