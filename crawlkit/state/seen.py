@@ -57,9 +57,10 @@ class SeenSet:
         entry = self.recent(url)
         if entry is not None:
             return entry
-        if self._active.entries(host) is None and self._bloom.complete and keys.seen_key(host, url) not in self._bloom:
+        url_id = keys.url_id(url)
+        if self._active.entries(host) is None and self._bloom.complete and keys.seen_row(host, url_id) not in self._bloom:
             return None
-        return self._stored(url, host)
+        return self._stored(url, host, url_id)
 
     def expect(self, host: bytes) -> None:
         """Note that many URLs of this host are about to be looked for."""
@@ -67,11 +68,11 @@ class SeenSet:
 
     def known(self, url: str, host: bytes) -> SeenEntry | None:
         """Return the entry of a URL that has a row, whatever the filter says of it."""
-        return self.recent(url) or self._stored(url, host)
+        return self.recent(url) or self._stored(url, host, keys.url_id(url))
 
-    def _stored(self, url: str, host: bytes) -> SeenEntry | None:
+    def _stored(self, url: str, host: bytes, url_id: bytes) -> SeenEntry | None:
         entries = self._active.entries(host)
-        value = self._store.get(keys.seen_key(host, url)) if entries is None else entries.get(keys.url_id(url))
+        value = self._store.get(keys.seen_row(host, url_id)) if entries is None else entries.get(url_id)
         if value is None:
             return None
         entry = codec.decode_seen(value)
@@ -91,13 +92,17 @@ class SeenSet:
 
     def add(self, url: str, host: bytes, entry: SeenEntry) -> None:
         """Stage the entry of a URL that is new. Its bits are set before its batch is written."""
-        self._bloom.add(keys.seen_key(host, url))
-        self.put(url, host, entry)
+        url_id = keys.url_id(url)
+        self._bloom.add(keys.seen_row(host, url_id))
+        self._put(url, host, url_id, entry)
 
     def put(self, url: str, host: bytes, entry: SeenEntry) -> None:
         """Stage the entry of a URL that is seen already."""
-        url_id, value = keys.url_id(url), codec.encode_seen(entry)
-        self._store.stage(keys.SEEN + host + url_id, value)
+        self._put(url, host, keys.url_id(url), entry)
+
+    def _put(self, url: str, host: bytes, url_id: bytes, entry: SeenEntry) -> None:
+        value = codec.encode_seen(entry)
+        self._store.stage(keys.seen_row(host, url_id), value)
         self._active.put(host, url_id, value)
         self._remember(url, entry)
 
