@@ -16,10 +16,11 @@ from crawlkit.errors import StateDamaged, StateError, StateExists, StateLocked, 
 from crawlkit.state import keys
 from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.damage import damaged
-from crawlkit.state.layout import ARCHIVE, CHECKPOINT, CRAWL, DATABASE, LOCK, OURS
+from crawlkit.state.layout import ARCHIVE, CHECKPOINT, CRAWL, DATABASE, LOCK, MEMBERS, OURS
 from crawlkit.state.store import Store
 
 FORMAT = 1
+PARTITIONED_FORMAT = 2
 
 _LEFTOVERS = frozenset(name + TEMPORARY_SUFFIX for name in OURS)
 _CLAIMS = 100
@@ -146,11 +147,12 @@ def _refuse_what_is_there(directory: Path) -> None:
 
 
 def _refuse_lost_manifest(directory: Path) -> None:
-    """Raise StateDamaged if `CHECKPOINT` knows of requests: `CRAWL`, which is written before the first one, was lost."""
-    if (directory / CHECKPOINT).exists():
-        counters = read_summary(directory).counters
-        if counters.requests or counters.records:
-            raise _lost_manifest(directory)
+    """Raise StateDamaged if a `CHECKPOINT` knows of requests: `CRAWL`, which is written before the first one, was lost."""
+    for checkpoint in (directory / CHECKPOINT, *directory.glob(f"{MEMBERS}/*/{CHECKPOINT}")):
+        if checkpoint.exists():
+            counters = read_summary(checkpoint.parent).counters
+            if counters.requests or counters.records:
+                raise _lost_manifest(directory)
 
 
 def _refuse_records(directory: Path) -> None:
@@ -206,8 +208,11 @@ def seal(directory: Path, crawl_id: str) -> None:
     sync_directory(directory.parent)
 
 
-def read_manifest(directory: Path) -> Manifest:
-    """Return what `CRAWL` says; StateError, StateDamaged or StateVersion with the way out if it is none of this version."""
+def read_manifest(directory: Path, format_: int = FORMAT) -> Manifest:
+    """Return what `CRAWL` says; StateError, StateDamaged or StateVersion with the way out if it is none of this version.
+
+    One in partitions has a format of its own: who reads one kind refuses the other.
+    """
     path = directory / CRAWL
     if not directory.is_dir():
         raise StateError(f"there is no crawl directory {directory}; start one: crawlkit run SEED --dir {directory}")
@@ -224,11 +229,14 @@ def read_manifest(directory: Path) -> Manifest:
         manifest = msgspec.json.decode(data, type=Manifest)
     except msgspec.DecodeError as error:
         raise damaged(f"{path} is damaged: {error}", directory) from error
-    if manifest.format != FORMAT and manifest.made_by == Manifest.__struct_defaults__[-1]:
+    if manifest.format == format_:
+        return manifest
+    if manifest.format in (FORMAT, PARTITIONED_FORMAT):
+        whole = "is one crawl, not one in partitions" if manifest.format == FORMAT else "is a crawl in partitions"
+        raise StateError(f"{directory} {whole}: this cannot be done with it")
+    if manifest.made_by == Manifest.__struct_defaults__[-1]:
         raise damaged(f"{path} names a format that this version never wrote", directory)
-    if manifest.format != FORMAT:
-        raise StateVersion(
-            f"{directory} has format {manifest.format}, made by {manifest.made_by}; "
-            f"this is crawlkit {VERSION}, which reads format {FORMAT}: use the version that made it, or a newer one"
-        )
-    return manifest
+    raise StateVersion(
+        f"{directory} has format {manifest.format}, made by {manifest.made_by}; "
+        f"this is crawlkit {VERSION}, which reads format {FORMAT}: use the version that made it, or a newer one"
+    )

@@ -10,6 +10,12 @@ seen.bloom   the Bloom filter's bits
 control.sock  where a running crawl is asked and steered; removed when the run ends
 search.sqlite  the index of `crawlkit search`: a cache of one batch
 warc/        the archive's files (`archive.files`)
+
+A crawl in partitions has, beside CRAWL, config.toml, LOCK and control.sock, no database of its own, but
+
+PARTITIONS   which partitions there are, and which virtual node is whose (`state.partitions`)
+SEEDS        the seeds that span the scope, one a line
+partitions/  a crawl directory as above for each: 000, 001, ...
 """
 
 CRAWL = "CRAWL"
@@ -22,4 +28,7 @@ BLOOM = "seen.bloom"
 SEARCH = "search.sqlite"
 ARCHIVE = "warc"
 CONTROL = "control.sock"
-OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, TORN, BLOOM, SEARCH, ARCHIVE, CONTROL})
+PARTITIONS = "PARTITIONS"
+SEEDS = "SEEDS"
+MEMBERS = "partitions"
+OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, TORN, BLOOM, SEARCH, ARCHIVE, CONTROL, PARTITIONS, SEEDS, MEMBERS})
