@@ -9,11 +9,13 @@ from collections.abc import Callable
 
 from crawlkit.config import Config
 from crawlkit.engine.budget import Budget
+from crawlkit.engine.hook import NOBODY, Callers
 from crawlkit.model import Refusal, Source
 from crawlkit.policy.edges import Edge
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.traps import Traps
 from crawlkit.policy.urls import host_of
+from crawlkit.sitemap import SitemapEntry
 from crawlkit.state.codec import Head, SeenEntry
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host
@@ -25,7 +27,8 @@ REFUSED_IN_MEMORY = 50_000
 class Admission:
     """Meets URLs on behalf of the coordinator; `on_work` is told of hosts that got something to do.
 
-    `priority` gives the place in its queue of a URL that is admitted, None for that of its depth.
+    `callers` give the place in its queue of a URL that is admitted; what is in scope and belongs to another partition goes
+    abroad, where it is met.
     """
 
     def __init__(
@@ -35,7 +38,7 @@ class Admission:
         config: Config,
         budget: Budget,
         on_work: Callable[[Host], None],
-        priority: Callable[[str], int | None] | None = None,
+        callers: Callers = NOBODY,
     ) -> None:
         self._state = state
         self._scope = scope
@@ -43,7 +46,8 @@ class Admission:
         self._traps = Traps.of(config)
         self._budget = budget
         self._on_work = on_work
-        self._priority = priority
+        self._priority = callers.priority
+        self._abroad = callers.abroad
         self._refused: dict[str, Refusal] = {}  # by scope only, which is a function of the URL
 
     def meet(self, edge: Edge, via: str | None, source: int = Source.LINK) -> bool:
@@ -55,16 +59,14 @@ class Admission:
         seen, name = self._state.seen, ""
         entry = seen.recent(url)
         # A seed that was added may be outside of the scope; links to it are refused, as they are before it is added.
-        if (entry is None or not entry.sources & Source.LINK) and not source & Source.SEED:
-            refusal = self._out_of_scope(url)
-            if refusal is Refusal.HOOK:
-                self.refuse(RefusalRow(url, refusal, depth, via))
-                return True
-            if refusal is not None:
-                self._state.counters.refuse(refusal)
-                return True
+        judged = (entry is None or not entry.sources & Source.LINK) and not source & Source.SEED
+        if judged and self._refuse_out_of_scope(edge, via):
+            return True
         if entry is None:
             name = host_of(url)
+            if self._abroad is not None and self._abroad.holds(name):
+                self._abroad.meet(name, edge, via, source)
+                return True
             entry = seen.find(url, self._state.hosts.id_of(name))  # of a known URL the host need not be loaded
         if entry is not None:
             if depth < entry.depth or hops < entry.hops or source & ~entry.sources:
@@ -82,6 +84,25 @@ class Admission:
             self._state.frontier.add(url, host, depth, hops, via, source, priority=priority)
             self._on_work(host)
         return True
+
+    def _refuse_out_of_scope(self, edge: Edge, via: str | None) -> bool:
+        """Count a link that is out of scope; False if it is in scope."""
+        refusal = self._out_of_scope(edge.url)
+        if refusal is Refusal.HOOK:
+            self.refuse(RefusalRow(edge.url, refusal, edge.depth, via))
+        elif refusal is not None:
+            self._state.counters.refuse(refusal)
+        return refusal is not None
+
+    def meet_entry(self, entry: SitemapEntry) -> None:
+        """Meet a URL that a sitemap names, and keep what that says of it if it is admitted."""
+        name = host_of(entry.url)
+        if self._abroad is not None and self._abroad.holds(name) and self.is_in_scope(entry.url):
+            self._abroad.meet_entry(name, entry)
+            return
+        self.meet(Edge(entry.url, 0, 0), None, Source.SITEMAP)
+        if self._state.seen.recent(entry.url) is not None:  # it was admitted
+            self._state.pages.note(entry)
 
     def refuse(self, row: RefusalRow) -> None:
         """Count a link that is refused for more than its URL, and keep why."""

@@ -13,6 +13,7 @@ found from page to page: galleries without captions, beyond the budget. What goe
 
 from collections.abc import Iterable
 
+from crawlkit.engine.abroad import Abroad
 from crawlkit.model import Record
 from crawlkit.policy.novelty import MEMORY_BYTES, is_fresh, own_shingles, remember, template_of
 from crawlkit.policy.urls import host_of
@@ -43,9 +44,13 @@ def may_draw(drawn: int, spare: int, most: int) -> bool:
 
 
 class Budget:
-    """Prices and earnings of the templates of one crawl. `most` is the most a template may draw, 0 for no limit."""
+    """Prices and earnings of the templates of one crawl. `most` is the most a template may draw, 0 for no limit.
 
-    def __init__(self, templates: Templates, most: int) -> None:
+    What a template of another partition earns goes `abroad`.
+    """
+
+    def __init__(self, templates: Templates, most: int, abroad: Abroad | None = None) -> None:
+        self._abroad = abroad
         self._templates = templates
         self._most = most
         self._start = spare_at_first(most)
@@ -87,12 +92,19 @@ class Budget:
         if fresh:
             if template.pages <= FEW_PAGES:
                 self._add(self.host(record.url), 1)
-            if record.via is not None:
+            if record.via is not None and self._abroad is not None and self._abroad.is_foreign(record.via):
+                self._abroad.earn(record.via)
+            elif record.via is not None:
                 leader = self._templates.get(template_of(record.via))
                 if leader is not template:
                     self._add(leader, 1)
         self._add(template, EARNED if fresh else int(sketch is None))
         return fresh
+
+    def reward(self, url: str) -> None:
+        """Give the template of a page credit for having led to a page of another partition whose text is new."""
+        if self._most:
+            self._add(self._templates.get(template_of(url)), 1)
 
     def grant(self, urls: Iterable[str]) -> None:
         """Give the templates of `urls` the credit to add them all."""

@@ -17,6 +17,8 @@ from crawlkit.engine.ending import Ending, ending_of, settle_reasons
 from crawlkit.engine.gate import Gate, Leave
 from crawlkit.engine.growth import Growth
 from crawlkit.engine.hook import NOBODY, Callers, PageHookError, show
+from crawlkit.engine.inbox import Inbox
+from crawlkit.engine.limits import PageLimit, is_urgent
 from crawlkit.engine.robots import Robots
 from crawlkit.engine.schedule import MOST_HOSTS, Schedule
 from crawlkit.engine.sitemaps import SitemapReader
@@ -30,6 +32,7 @@ from crawlkit.policy.urls import host_of
 from crawlkit.state.codec import QueueRow
 from crawlkit.state.crawl import Checkpoint, CrawlState
 from crawlkit.state.hosts import Host
+from crawlkit.state.letters import Letter
 from crawlkit.state.pages import reported_kind
 from crawlkit.state.sitemaps import SitemapRow
 
@@ -37,11 +40,6 @@ from crawlkit.state.sitemaps import SitemapRow
 CLAIM_STEPS = 64
 WORK_STEPS = 64
 KEYS_A_REBUILD = 512
-
-# Results, changed rows, or bytes to be archived, after which a checkpoint is made before its interval is over.
-RESULTS_A_CHECKPOINT = 1_000
-ROWS_A_CHECKPOINT = 100_000
-ARCHIVED_BYTES_A_CHECKPOINT = 32 * 1024 * 1024
 
 
 class Coordinator:
@@ -62,18 +60,18 @@ class Coordinator:
         self._callers = callers
         self._now = now
         self.schedule = Schedule(state, config, state.begin_run(now).quiet_from_s, most_hosts)
-        budget = Budget(state.templates, config.template_budget)
-        self.admission = Admission(state, scope, config, budget, self._offer, callers.priority)
+        budget = Budget(state.templates, config.template_budget, callers.abroad)
+        self.admission = Admission(state, scope, config, budget, self._offer, callers)
         self._growth = Growth(state, self.admission, budget)
         self._robots = Robots(state, config)
         self._gate = Gate(state, config, self._robots, self.schedule)
-        self._sitemaps = SitemapReader(state, config, scope, self.admission, self._offer)
+        self._sitemaps = SitemapReader(state, config, scope, self.admission, self._offer, callers.abroad)
+        self._inbox = Inbox(state, self._growth, self._sitemaps, budget)
         self._jobs = 0
-        self._claimed_pages = 0
-        self.unwritten = 0
-        """Results that settled since the last checkpoint was frozen."""
-        self.paused = False
-        """Whether nothing is to be claimed for now (whoever claims looks at it)."""
+        self.page_limit = PageLimit(state.counters, config.max_pages)
+        self.others_busy = False  # whether other partitions of the crawl may still send letters
+        self.unwritten = 0  # results that settled since the last checkpoint was frozen
+        self.paused = False  # whether nothing is to be claimed for now (whoever claims looks at it)
         self._account = RunAccount(state, now)
         if state.counters.queued:
             state.frontier.restrain(now)
@@ -97,8 +95,8 @@ class Coordinator:
 
     @property
     def _busy(self) -> int:
-        """Jobs in flight, and sitemaps that wait: while there are any, further URLs may still turn up."""
-        return self._jobs + self.state.counters.sitemaps
+        """Jobs in flight, sitemaps that wait, other partitions: while there are any, further URLs may still turn up."""
+        return self._jobs + self.state.counters.sitemaps + self.others_busy
 
     @property
     def idle_work(self) -> bool:
@@ -108,9 +106,7 @@ class Coordinator:
     @property
     def checkpoint_urgent(self) -> bool:
         """Whether so much has changed that the next checkpoint should not wait for its time."""
-        if self.state.outbox.waiting_bytes >= ARCHIVED_BYTES_A_CHECKPOINT:
-            return True
-        return self.unwritten >= RESULTS_A_CHECKPOINT or self.state.staged_rows >= ROWS_A_CHECKPOINT
+        return is_urgent(self.state, self.unwritten)
 
     @property
     def exhausted(self) -> bool:
@@ -126,8 +122,7 @@ class Coordinator:
 
     def budget_spent(self) -> bool:
         """Whether the limit on pages leaves nothing to claim now (a claim that ends otherwise gives its place back)."""
-        limit = self._config.max_pages
-        return limit is not None and self.state.counters.pages + self._claimed_pages >= limit
+        return self.page_limit.spent
 
     @property
     def deadline_s(self) -> float:
@@ -217,7 +212,7 @@ class Coordinator:
         self._jobs += 1
         if isinstance(job, RobotsJob):
             host.robots_pending = True
-        self._claimed_pages += isinstance(job, PageJob)
+        self.page_limit.claimed += isinstance(job, PageJob)
         self.schedule.offer(host, self._now)
 
     # Settling --------------------------------------------------------------------------------------------------------
@@ -239,6 +234,12 @@ class Coordinator:
             self.schedule.offer(each, now)
             self.schedule.unpark(each.record.name, now)
 
+    def receive(self, letter: Letter, now: float) -> None:
+        """Take in what another partition has to tell."""
+        self._now = now
+        self.state.hosts.trim()
+        self._inbox.take(letter)
+
     def _take_back(self, host: Host, job: Job) -> None:
         """Undo the claim of a job for which nothing was asked."""
         match job:
@@ -247,7 +248,7 @@ class Coordinator:
             case SitemapJob():
                 self._sitemaps.release(job.host)
             case PageJob():
-                self._claimed_pages -= 1
+                self.page_limit.claimed -= 1
                 self.state.frontier.release(job.url, host)
             case _:
                 assert_never(job)
@@ -265,7 +266,7 @@ class Coordinator:
                 keep(self.state, fetched, Role.SITEMAP)
                 self.schedule.hold(asked, now, self._sitemaps.settle(job, fetched, now))
             case PageJob():
-                self._claimed_pages -= 1
+                self.page_limit.claimed -= 1
                 self._settle_page(host, job, fetched, now)
             case _:
                 assert_never(job)

@@ -15,12 +15,13 @@ import msgspec
 
 from crawlkit.engine.admission import Admission
 from crawlkit.engine.budget import Budget
-from crawlkit.model import Facts, Fetched, OrderReason, Record, Refusal
+from crawlkit.model import Facts, Fetched, OrderReason, Record, Refusal, Source
 from crawlkit.policy.edges import Edge, admitting_edges, followed, redirected
 from crawlkit.policy.urls import host_of
 from crawlkit.state.codec import UrlState
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.damage import damaged
+from crawlkit.state.letters import Letter
 from crawlkit.state.refusals import RefusalRow
 from crawlkit.state.templates import Account, HeldRow
 
@@ -136,6 +137,18 @@ class Growth:
         if (edge := redirected(record)) is not None:
             yield len(urls), edge
 
+    def receive(self, letter: Letter) -> None:
+        """Meet a URL that another partition was led to; hold the letter if it cannot be paid."""
+        if not self._admission.meet(Edge(letter.url, letter.depth, letter.hops), letter.via, letter.source):
+            self._hold_letter(letter)
+
+    def _hold_letter(self, letter: Letter) -> None:
+        host = self._budget.host(letter.url)
+        survey = self._surveys.get(host.key)
+        if survey is not None:
+            survey.note(letter.url)
+        self._state.counters.held += self._templates.hold_letter(host, letter)
+
     # Held pages ------------------------------------------------------------------------------------------------------
 
     def owes(self, in_flight: int) -> bool:
@@ -170,7 +183,7 @@ class Growth:
         host = self._next_holder()
         if self._in_vain >= counters.held:
             if not self._grant(host):
-                self._refuse(self._take(host))
+                self._refuse(self._release(host))
             return
         if self._in_vain == 0:
             self._surveys.clear()
@@ -200,27 +213,37 @@ class Growth:
         return True
 
     def _walk(self, host: Account, patience: int) -> None:
-        taken = self._take(host)
-        if taken is not None:
-            self.follow(*taken, patience)
+        row = self._release(host)
+        if row.letter is not None:
+            self.receive(row.letter)
+        elif (record := self._record_of(row)) is not None:
+            self.follow(record, row.position, patience)
 
-    def _refuse(self, page: tuple[Record, int] | None) -> None:
-        if page is None:
-            return
-        record, position = page
-        for edge in itertools.islice(admitting_edges(record), position, None):
-            if not self._admission.meet(edge, record.url):
-                self._admission.refuse(RefusalRow(edge.url, Refusal.TRAP_TEMPLATE, edge.depth, record.url))
-                self._state.counters.depend(OrderReason.TRAP)
+    def _refuse(self, row: HeldRow) -> None:
+        """Meet what a held row leads to for the last time."""
+        if row.letter is not None:
+            edge = Edge(row.url, row.letter.depth, row.letter.hops)
+            self._meet_or_refuse(edge, row.letter.via, row.letter.source)
+        elif (record := self._record_of(row)) is not None:
+            for edge in itertools.islice(admitting_edges(record), row.position, None):
+                self._meet_or_refuse(edge, record.url, Source.LINK)
 
-    def _take(self, host: Account) -> tuple[Record, int] | None:
-        """Take out the next held page; None if it was taken back into the queue: its links are met when it settles again."""
+    def _meet_or_refuse(self, edge: Edge, via: str | None, source: int) -> None:
+        if not self._admission.meet(edge, via, source):
+            self._admission.refuse(RefusalRow(edge.url, Refusal.TRAP_TEMPLATE, edge.depth, via))
+            self._state.counters.depend(OrderReason.TRAP)
+
+    def _release(self, host: Account) -> HeldRow:
         row = self._templates.release(host)
         self._state.counters.held -= 1
+        return row
+
+    def _record_of(self, row: HeldRow) -> Record | None:
+        """Return a held page's record; None if it was taken back into the queue: its links are met when it settles again."""
         record = self._state.pages.get(row.url)
         if record is None:
             entry = self._state.seen.find(row.url, self._state.hosts.get(host_of(row.url)).id)
             if entry is not None and entry.state is not UrlState.SETTLED:
                 return None
             raise damaged(f"the links of {row.url} wait, but it has no record", self._state.directory)
-        return record, row.position
+        return record

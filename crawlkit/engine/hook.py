@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from crawlkit.engine.abroad import Abroad
 from crawlkit.engine.watcher import Watcher
 from crawlkit.model import Kind, Record
 
@@ -14,13 +15,15 @@ OnRecord = Callable[[Record], object]
 class Callers:
     """Whom the coordinator calls: with each page, with each record, and for the priority of a URL (None for its depth).
 
-    `watchers` are told of records too. Only `on_page` may raise: that ends the run.
+    `watchers` are told of records too. Only `on_page` may raise: that ends the run. What belongs to other partitions of the
+    crawl goes `abroad`.
     """
 
     on_page: OnPage | None = None
     on_record: OnRecord | None = None
     priority: Callable[[str], int | None] | None = None
     watchers: tuple[Watcher, ...] = ()
+    abroad: Abroad | None = None
 
 
 NOBODY = Callers()

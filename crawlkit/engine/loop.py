@@ -20,6 +20,7 @@ from crawlkit.engine.worker import Worker
 from crawlkit.errors import StorageError
 from crawlkit.model import Fetched, Job
 from crawlkit.state.crawl import Checkpoint
+from crawlkit.state.letters import MOST_LETTERS
 from crawlkit.state.space import check_space
 
 MOST_UNWRITTEN = 4_000
@@ -68,8 +69,20 @@ class Loop:
         self._low_space: StorageError | None = None
         self._bug: BaseException | None = None
         self._over = False
-        self._promised: list[asyncio.Future[None]] = []  # until the next checkpoint is on disk
+        self.stands_by = False
+        """Whether the run goes on when there is nothing left to do: others may bring more."""
+        self._promised: list[asyncio.Future[None]] = []  # until the next checkpoint is on disk, which is made at once
+        self._patient: list[asyncio.Future[None]] = []  # the same, whenever that is made
         self._held: list[asyncio.Future[None]] = []  # until the one that is being written is
+
+    def promise(self) -> asyncio.Future[None] | None:
+        """Take note that something came in from outside between two turns, as `look_again` does, without any hurry."""
+        if self._over:
+            return None
+        self._nothing_due_until_s = 0.0
+        self._wake.set()
+        self._patient.append(asyncio.get_running_loop().create_future())
+        return self._patient[-1]
 
     def look_again(self) -> asyncio.Future[None] | None:
         """Take note that the crawl was steered, between two turns: what waited may be due now.
@@ -116,7 +129,7 @@ class Loop:
             self._over = True
             await self._abandon()
             self._writer.shutdown()
-            for promise in self._promised + self._held:
+            for promise in self._promised + self._patient + self._held:
                 promise.cancel()
 
     async def _turn_until_end(self) -> Ending:
@@ -167,12 +180,13 @@ class Loop:
             and len(self._tasks) < self._config.workers
             and now >= self._nothing_due_until_s
             and coordinator.unwritten < MOST_UNWRITTEN
-            and coordinator.state.outbox.size < MOST_UNARCHIVED_BYTES,
+            and coordinator.state.outbox.size < MOST_UNARCHIVED_BYTES
+            and coordinator.state.letters.waiting < MOST_LETTERS,
             owes_work=coordinator.owes_work,
             idle_work=coordinator.idle_work,
             in_flight=len(self._tasks),
             stopping=self._stop is not None,
-            exhausted=coordinator.exhausted,
+            exhausted=coordinator.exhausted and not self.stands_by,
         )
 
     def _ending(self) -> Ending:
@@ -244,7 +258,7 @@ class Loop:
         self._writing = self._hand_over(self._coordinator.freeze(now))
 
     def _hand_over(self, checkpoint: Checkpoint) -> asyncio.Future[None]:
-        self._held, self._promised = self._promised, []
+        self._held, self._promised, self._patient = self._promised + self._patient, [], []
         self._handed_over_s = self._clock.now()
         writing = asyncio.get_running_loop().run_in_executor(self._writer, checkpoint.write)
         writing.add_done_callback(self._wrote)

@@ -17,10 +17,10 @@ from typing import assert_never
 import msgspec
 
 from crawlkit.config import Config
+from crawlkit.engine.abroad import Abroad
 from crawlkit.engine.admission import Admission
-from crawlkit.model import Facts, Fetched, FetchFailure, Kind, OrderReason, Reason, Record, Refusal, SitemapJob, Source
+from crawlkit.model import Facts, Fetched, FetchFailure, Kind, OrderReason, Reason, Record, Refusal, SitemapJob
 from crawlkit.policy.disposition import Again, Done, dispose, is_transient
-from crawlkit.policy.edges import Edge
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import Joiner, host_of
 from crawlkit.sitemap import Sitemap, SitemapForm
@@ -56,7 +56,13 @@ class SitemapReader:
     """Claims and reads sitemaps on behalf of the coordinator; `offer` is told of hosts that may be asked again."""
 
     def __init__(
-        self, state: CrawlState, config: Config, scope: Scope, admission: Admission, offer: Callable[[Host], None]
+        self,
+        state: CrawlState,
+        config: Config,
+        scope: Scope,
+        admission: Admission,
+        offer: Callable[[Host], None],
+        abroad: Abroad | None = None,
     ) -> None:
         self._state = state
         self._sitemaps = state.sitemaps
@@ -64,6 +70,7 @@ class SitemapReader:
         self._scope = scope
         self._admission = admission
         self._offer = offer
+        self._abroad = abroad
         self._readings: deque[_Reading] = deque()
         self._active = 0  # claimed, or being read
         self._parked: deque[str] = deque()  # hosts that wait until fewer are
@@ -79,7 +86,7 @@ class SitemapReader:
         for _, value in zip(range(MOST_LISTED), values, strict=False):
             url = joiner.join(value)
             if url is not None:
-                self._meet(url, 0)
+                self.meet(url, 0)
 
     def take_seed(self, record: Record, sitemap: Sitemap | None) -> None:
         """Take in what a seed says as a sitemap; one that redirects to what is named like one leads to a sitemap there."""
@@ -87,7 +94,7 @@ class SitemapReader:
             if _LOOKS_LIKE_ONE.search(record.redirect_to):
                 self._meet_from(record.url, record.redirect_to, 1)
         elif sitemap is not None and sitemap.form is not SitemapForm.NONE:
-            host = self._meet(record.url, 0)
+            host = self.meet(record.url, 0)
             row = self._sitemaps.get(record.url)
             if host is not None and row is not None and not self._is_taken(host) and self._active < MOST_AT_ONCE:
                 self._claim(host)
@@ -96,9 +103,12 @@ class SitemapReader:
     def _is_taken(self, host: Host) -> bool:
         return host.record.name in self._sitemaps.busy
 
-    def _meet(self, url: str, level: int) -> Host | None:
-        """Let a sitemap wait if it is new, or an index that is met on a shorter way; return its host if it waits."""
+    def meet(self, url: str, level: int) -> Host | None:
+        """Let a sitemap wait if it is new, or an index that is met on a shorter way; return its host if it waits here."""
         if len(url) > self._config.max_url_length:
+            return None
+        if self._abroad is not None and self._abroad.is_foreign(url):
+            self._abroad.meet_sitemap(host_of(url), url, level)
             return None
         row = self._sitemaps.get(url)
         if row is None:
@@ -120,7 +130,7 @@ class SitemapReader:
         if level > MAX_LEVEL:
             self._admission.refuse(RefusalRow(url, Refusal.TRAP_SITEMAP, 0, by))
         elif host_of(url) == host_of(by) or self._scope.covers(host_of(url)):
-            self._meet(url, level)
+            self.meet(url, level)
         else:
             self._state.counters.refuse(Refusal.SCOPE)
 
@@ -233,9 +243,7 @@ class SitemapReader:
             if reading.sitemap.form is SitemapForm.INDEX:
                 self._meet_from(row.url, entry.url, row.level + 1)
                 continue
-            self._admission.meet(Edge(entry.url, 0, 0), None, Source.SITEMAP)
-            if self._state.seen.recent(entry.url) is not None:  # it was admitted
-                self._state.pages.note(entry)
+            self._admission.meet_entry(entry)
         reading.met += ENTRIES_A_STEP
         if reading.met >= len(entries):
             self._readings.popleft()

@@ -1,13 +1,13 @@
 """The only code that knows LevelDB, and the on-disk format (version 1).
 
-Modules, from the bottom: `keys` names rows, `codec` turns values into bytes, `store` is the database and its overlay,
-`bloom` and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins`, `sitemaps`, `templates`,
-`duplicates`, `content`, `refusals` and `counters` one kind of row each, `extents` the archive's, `frontier` and `distances`
-what happens to URLs, `layout`, `directory` and `checkpoint` the files beside the database, `logs` what LevelDB's own files
-must not have lost, `space` what is left of the disk, `partitions` a crawl in partitions, `opening` and `reading` the way in,
-`looking` a view of one URL or host, `crawl` the whole, `copying` what is sent of one that runs. `verify` (with
-`verify_alike`, `verify_refusals`, `verify_sitemaps`, `findings` and `tally`) checks all of it, `salvage` reads what is left
-of a damaged one, `damage` says so.
+Modules, from the bottom: `keys` (with `letter_keys`) names rows, `codec` turns values into bytes, `store` is the database
+and its overlay, `bloom` and `seen` the seen-set, `head` a window on a range, `hosts`, `pages`, `origins`, `sitemaps`,
+`templates`, `duplicates`, `content`, `letters`, `refusals` and `counters` one kind of row each, `extents` the archive's,
+`frontier` and `distances` what happens to URLs, `layout`, `directory` and `checkpoint` the files beside the database, `logs`
+what LevelDB's own files must not have lost, `space` what is left of the disk, `partitions` a crawl in partitions, `opening`
+and `reading` the way in, `looking` a view of one URL or host, `crawl` the whole, `copying` what is sent of one that runs.
+`verify` (with `verify_alike`, `verify_refusals`, `verify_sitemaps`, `findings` and `tally`) checks all of it, `salvage`
+reads what is left of a damaged one, `damage` says so.
 
 Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack arrays unless said otherwise.
 
@@ -40,6 +40,9 @@ Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack 
     E       file (4), offset (8)                                what the archive holds there (`exchange.Extent`)
     U       URL's hash (16), file (4), offset (8)               nothing: its extents
     D       SHA-256 of a body as archived (32)                  file (4), offset (8) of the response that it was first in
+    O       virtual node (2), number (8)                        what its partition is to be told (`letters.Letter`)
+    N       virtual node (2)                                    number (8) of the last letter to it
+    H       virtual node (2), sender (2)                        number (8) of the last letter of a partition that was taken in
 
 Hops (*) share their number with the bits of `model.Source`, which lie above its lowest four. Host and URL ids are BLAKE2b of 8
 and 10 bytes with a personal string each (`keys`). A host's back queue is the range `q` + host id, ordered by priority (the

@@ -32,6 +32,9 @@ _NOT_COPIED = {
     keys.EXTENT,
     keys.ARCHIVED,
     keys.PAYLOAD,
+    keys.LETTER,
+    keys.NEXT_LETTER,
+    keys.HIGH_WATER,
 }
 """What only going on with the crawl needs, or its archive."""
 

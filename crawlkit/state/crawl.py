@@ -23,6 +23,7 @@ from crawlkit.state.distances import Distances
 from crawlkit.state.extents import Archiver, Archiving, Extents, Outbox
 from crawlkit.state.frontier import Frontier
 from crawlkit.state.hosts import Hosts
+from crawlkit.state.letters import Letters
 from crawlkit.state.logs import Logs
 from crawlkit.state.looking import InMemory, Looking
 from crawlkit.state.opening import BATCH, open_database
@@ -90,6 +91,7 @@ class CrawlState:
         self.sitemaps = Sitemaps(store, self.hosts, self.counters)
         self.templates = Templates(store)
         self.refusals = Refusals(store, self.counters)
+        self.letters = Letters(store)
         self.runs = read_runs(store)
         self._rescan = read_rescan(store)
         self._seed_count: int | None = None  # known once it is needed
@@ -285,6 +287,7 @@ class CrawlState:
         self.runs[-1].checkpoints += 1
         self.hosts.stage_changed()
         self.templates.stage_changed()
+        self.letters.stage_changed()
         self.seen.save_counts()
         stage = self._store.stage
         number = self.batch.to_bytes(8, "big")

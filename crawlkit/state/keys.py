@@ -37,6 +37,9 @@ PAYLOAD = b"D"
 DIGEST = b"d"
 BAND = b"n"
 CONTENT = b"c"
+LETTER = b"O"
+NEXT_LETTER = b"N"
+HIGH_WATER = b"H"
 
 DIGEST_HEAD = 17
 """Length of a digest's key without the URL."""
@@ -67,6 +70,9 @@ KINDS: Mapping[bytes, tuple[int | None, str]] = MappingProxyType(
         EXTENT: (13, "archived"),
         ARCHIVED: (29, "archived by URL"),
         PAYLOAD: (33, "payloads"),
+        LETTER: (11, "letters"),
+        NEXT_LETTER: (3, "outboxes"),
+        HIGH_WATER: (5, "inboxes"),
         META: (None, "values"),
         CONTENT: (None, "contents"),
         DIGEST: (None, "digests"),
@@ -198,6 +204,11 @@ def template_key(template: str) -> bytes:
 def memory_key(account: bytes) -> bytes:
     """Return the key of what is remembered of the pages of a template or a host."""
     return MEMORY + account[1:]
+
+
+def held_letter_key(host: bytes, url: str) -> bytes:
+    """Return the key of a link from another partition to `url` that waits likewise, after all pages."""
+    return held_range(host) + bytes((MAX_PRIORITY,)) + _digest(_HELD_ID, f"{url}\n")
 
 
 def held_range(host: bytes) -> bytes:

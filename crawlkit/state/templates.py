@@ -10,6 +10,7 @@ import zstandard
 
 from crawlkit.state import keys
 from crawlkit.state.damage import damaged
+from crawlkit.state.letters import Letter
 from crawlkit.state.store import Store
 
 ACCOUNTS_IN_MEMORY = 2_048
@@ -47,10 +48,11 @@ class MemoryRecord(msgspec.Struct, array_like=True):
 
 
 class HeldRow(msgspec.Struct, frozen=True, array_like=True):
-    """A page whose links wait, from the `position`-th edge on."""
+    """A page whose links wait, from the `position`-th edge on; or `letter`, a single link from another partition to `url`."""
 
     url: str
-    position: int
+    position: int = 0
+    letter: Letter | None = None
 
 
 class Account:
@@ -173,6 +175,23 @@ class Templates:
         self.changed(host)
         self._store.stage(key, msgspec.msgpack.encode(row))
         return new
+
+    def hold_letter(self, host: Account, letter: Letter) -> bool:
+        """Let a link from another partition wait; False if one to its URL did already: then the two are one."""
+        key = keys.held_letter_key(host.key, letter.url)
+        value = self._store.get(key)
+        before = None if value is None else decode_held(value).letter
+        if before is not None:
+            letter = msgspec.structs.replace(
+                letter,
+                depth=min(letter.depth, before.depth),
+                hops=min(letter.hops, before.hops),
+                source=letter.source | before.source,
+            )
+        host.held += before is None
+        self.changed(host)
+        self._store.stage(key, msgspec.msgpack.encode(HeldRow(letter.url, letter=letter)))
+        return before is None
 
     def release(self, host: Account) -> HeldRow:
         """Take out the next page of those that wait for a host; after the last one the first is next."""

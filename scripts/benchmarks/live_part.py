@@ -20,7 +20,7 @@ import httpx
 
 from benchmarks.page_mix import PageMix, PageWriter
 from crawlkit.clock import SystemClock
-from crawlkit.engine import coordinator as coordinator_module
+from crawlkit.engine import limits
 from crawlkit.engine import loop as loop_module
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.loop import Loop
@@ -96,7 +96,7 @@ class Watch:
 def measure(options: argparse.Namespace) -> dict[str, float]:
     """Return the figures."""
     if options.checkpoints == "no":  # what brings a checkpoint on before its interval is over, and what waits for one
-        coordinator_module.RESULTS_A_CHECKPOINT = coordinator_module.ROWS_A_CHECKPOINT = NEVER
+        limits.RESULTS_A_CHECKPOINT = limits.ROWS_A_CHECKPOINT = NEVER
         loop_module.MOST_UNWRITTEN = NEVER
     interval_s = NEVER if options.checkpoints == "no" else options.interval
     transport = MixTransport(PageMix(options.urls, options.hosts))

@@ -12,6 +12,7 @@ import pytest
 from crawlkit.archive.files import FOLDER
 from crawlkit.config import Config
 from crawlkit.engine import coordinator as coordinating
+from crawlkit.engine import limits
 from crawlkit.engine import loop as looping
 from crawlkit.engine.archiving import status_of
 from crawlkit.engine.runner import run_async
@@ -181,7 +182,7 @@ def test_a_directory_whose_crawl_is_lost_but_not_its_archive_is_not_begun_anew(t
 
 
 def test_bytes_that_wait_bring_a_checkpoint_on_and_keep_fetches_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinating, "ARCHIVED_BYTES_A_CHECKPOINT", 3_000)
+    monkeypatch.setattr(limits, "ARCHIVED_BYTES_A_CHECKPOINT", 3_000)
     monkeypatch.setattr(looping, "MOST_UNARCHIVED_BYTES", 4_000)
     site = Site({"/": page("Home", [f"/{n}" for n in range(60)]), **{f"/{n}": page(f"{n}", ["/"] * 30) for n in range(60)}})
     most = 0

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from crawlkit.engine.coordinator import RESULTS_A_CHECKPOINT
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.hook import PageHookError
+from crawlkit.engine.limits import RESULTS_A_CHECKPOINT
 from crawlkit.errors import ConfigError
 from crawlkit.model import Facts, FetchFailure, Kind, OrderReason, PageJob, Reason, Record, Refusal
 from crawlkit.state.layout import BLOOM
