@@ -62,14 +62,13 @@ class Coordinator:
         self.schedule = Schedule(state, config, state.begin_run(now).quiet_from_s, most_hosts)
         budget = Budget(state.templates, config.template_budget, callers.abroad)
         self.admission = Admission(state, scope, config, budget, self._offer, callers)
-        self._growth = Growth(state, self.admission, budget)
+        self.growth = Growth(state, self.admission, budget)
         self._robots = Robots(state, config)
         self._gate = Gate(state, config, self._robots, self.schedule)
         self._sitemaps = SitemapReader(state, config, scope, self.admission, self._offer, callers.abroad)
-        self._inbox = Inbox(state, self._growth, self._sitemaps, budget)
+        self._inbox = Inbox(state, self.growth, self._sitemaps, budget)
         self._jobs = 0
         self.page_limit = PageLimit(state.counters, config.max_pages)
-        self.others_busy = False  # whether other partitions of the crawl may still send letters
         self.unwritten = 0  # results that settled since the last checkpoint was frozen
         self.paused = False  # whether nothing is to be claimed for now (whoever claims looks at it)
         self._account = RunAccount(state, now)
@@ -91,12 +90,12 @@ class Coordinator:
         """Whether `work` has anything to do now that the crawl cannot end without."""
         if self.schedule.can_scan or self.state.rescanning or self.state.distances.pending:
             return True
-        return self._sitemaps.owes or self._growth.owes(self._busy)
+        return self._sitemaps.owes or self.growth.owes(self._busy)
 
     @property
     def _busy(self) -> int:
-        """Jobs in flight, sitemaps that wait, other partitions: while there are any, further URLs may still turn up."""
-        return self._jobs + self.state.counters.sitemaps + self.others_busy
+        """Jobs in flight, and sitemaps that wait: while there are any, further URLs may still turn up."""
+        return self._jobs + self.state.counters.sitemaps
 
     @property
     def idle_work(self) -> bool:
@@ -195,7 +194,7 @@ class Coordinator:
         if isinstance(row, SitemapRow):
             return self._sitemaps.claim(host, row)
         self.state.frontier.take(host, row)
-        curious = self._growth.is_curious(row.url, row.via)
+        curious = self.growth.is_curious(row.url, row.via)
         names_urls = self._config.sitemaps and bool(row.sources & Source.SEED)
         return PageJob(row.url, host.record.name, row.attempts, row.via, sketched=curious, names_urls=names_urls)
 
@@ -304,7 +303,7 @@ class Coordinator:
             host.record.pages += 1
         if is_transient(record.reason):
             state.counters.depend(OrderReason.TRANSIENT)
-        self._growth.settle(record, fetched)
+        self.growth.settle(record, fetched)
         if fetched is not None and isinstance(waited, PageJob) and waited.names_urls:
             self._sitemaps.take_seed(record, fetched.sitemap)
 
@@ -317,9 +316,9 @@ class Coordinator:
             record = self.state.distances.next()
             if record is None:
                 break
-            self._growth.follow(record)
+            self.growth.follow(record)
         self._sitemaps.work()
-        self._growth.work(self._busy)
+        self.growth.work(self._busy)
         if self.schedule.can_scan:
             self.schedule.scan(self._now)
         self.state.rescan(WORK_STEPS)

@@ -76,6 +76,8 @@ class Growth:
         self._turn = (b"", 0)  # whose held pages are walked if there is nothing else to do, and how many more of them
         self._in_vain = 0  # pages walked since one led to anything, with nothing else to do
         self._surveys: dict[bytes, Survey] = {}  # what those led to, by the key of a host's account
+        self._is_member = False  # of a crawl in partitions
+        self._others_busy = False
 
     def is_curious(self, url: str, via: str | None) -> bool:
         """Whether it matters what the page at `url` says, to whether more like it are admitted."""
@@ -137,8 +139,20 @@ class Growth:
         if (edge := redirected(record)) is not None:
             yield len(urls), edge
 
+    def join(self) -> None:
+        """Be one of several partitions: what is held waits until nobody has anything else to do."""
+        self._is_member = self._others_busy = True
+
+    def end_waiting(self) -> None:
+        """Take it that no partition has anything else to do, until what is held leads to something."""
+        self._others_busy = False
+
     def receive(self, letter: Letter) -> None:
         """Meet a URL that another partition was led to; hold the letter if it cannot be paid."""
+        self._others_busy = self._is_member
+        self._meet_letter(letter)
+
+    def _meet_letter(self, letter: Letter) -> None:
         if not self._admission.meet(Edge(letter.url, letter.depth, letter.hops), letter.via, letter.source):
             self._hold_letter(letter)
 
@@ -157,7 +171,7 @@ class Growth:
 
     def _nothing_else(self, in_flight: int) -> bool:
         counters = self._state.counters
-        return in_flight == 0 and counters.queued == 0 and counters.held > 0
+        return in_flight == 0 and counters.queued == 0 and counters.held > 0 and not self._others_busy
 
     def work(self, in_flight: int) -> None:
         """Follow some held pages: those whose turn it is, or any if there is nothing else to do."""
@@ -166,6 +180,7 @@ class Growth:
                 self._walk_one_of(next(iter(self._rounds)))
             elif self._nothing_else(in_flight):
                 self._walk_any()
+                self._others_busy = self._is_member and (self._state.counters.queued or self._state.letters.waiting) > 0
             else:
                 return
 
@@ -215,7 +230,7 @@ class Growth:
     def _walk(self, host: Account, patience: int) -> None:
         row = self._release(host)
         if row.letter is not None:
-            self.receive(row.letter)
+            self._meet_letter(row.letter)
         elif (record := self._record_of(row)) is not None:
             self.follow(record, row.position, patience)
 

@@ -69,8 +69,7 @@ class Loop:
         self._low_space: StorageError | None = None
         self._bug: BaseException | None = None
         self._over = False
-        self.stands_by = False
-        """Whether the run goes on when there is nothing left to do: others may bring more."""
+        self._stands_by = False  # whether the run goes on when there is nothing left to do
         self._promised: list[asyncio.Future[None]] = []  # until the next checkpoint is on disk, which is made at once
         self._patient: list[asyncio.Future[None]] = []  # the same, whenever that is made
         self._held: list[asyncio.Future[None]] = []  # until the one that is being written is
@@ -79,8 +78,7 @@ class Loop:
         """Take note that something came in from outside between two turns, as `look_again` does, without any hurry."""
         if self._over:
             return None
-        self._nothing_due_until_s = 0.0
-        self._wake.set()
+        self.wake()
         self._patient.append(asyncio.get_running_loop().create_future())
         return self._patient[-1]
 
@@ -92,10 +90,19 @@ class Loop:
         """
         if self._over:
             return None
-        self._nothing_due_until_s = 0.0
-        self._wake.set()
+        self.wake()
         self._promised.append(asyncio.get_running_loop().create_future())
         return self._promised[-1]
+
+    def stand_by(self, stands_by: bool) -> None:
+        """Go on, or end, when there is nothing left to do: others may bring more."""
+        self._stands_by = stands_by
+        self.wake()
+
+    def wake(self) -> None:
+        """End a wait: something has changed."""
+        self._nothing_due_until_s = 0.0
+        self._wake.set()
 
     def watch(self, watcher: Watcher) -> None:
         """Tell one more watcher what happens, too."""
@@ -186,11 +193,12 @@ class Loop:
             idle_work=coordinator.idle_work,
             in_flight=len(self._tasks),
             stopping=self._stop is not None,
-            exhausted=coordinator.exhausted and not self.stands_by,
+            exhausted=coordinator.exhausted and not self._stands_by,
         )
 
     def _ending(self) -> Ending:
-        if self._stop is None or (self._stop in _MOOT_AT_THE_END and self._coordinator.exhausted):
+        is_moot = self._stop in _MOOT_AT_THE_END and self._coordinator.exhausted and not self._stands_by
+        if self._stop is None or is_moot:
             return self._coordinator.ending()
         return self._stop
 

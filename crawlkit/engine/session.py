@@ -9,6 +9,7 @@ from pathlib import Path
 
 from crawlkit.clock import Clock, SystemClock
 from crawlkit.config import Config, changed_config
+from crawlkit.engine.abroad import Abroad
 from crawlkit.engine.archiving import open_archive
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.credentials import Carried, carried_by
@@ -28,6 +29,7 @@ from crawlkit.errors import ExitStatus, UsageError
 from crawlkit.model import Kind, OrderReason, Reason, Record
 from crawlkit.net.resolver import GuardedResolver
 from crawlkit.net.transport import Transport
+from crawlkit.policy.partition import Owners
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of, parse_seed
 from crawlkit.state.counters import Counters
@@ -145,7 +147,8 @@ async def begin(
         if surroundings.transport is None:
             state.allow_private(await seeds_private_addresses(urls, config))
         open_archive(state, config)
-        coordinator = _coordinator(state, scope, hooks, surroundings.clock.now(), config, plugged)
+        callers = _callers(state, hooks, plugged)
+        coordinator = _coordinator(state, scope, hooks, surroundings.clock.now(), config, callers)
         for start in range(0, len(urls), SEEDS_A_BATCH):
             some = urls[start : start + SEEDS_A_BATCH]
             for number, url in enumerate(some, start):
@@ -157,22 +160,33 @@ async def begin(
         return await _drive(state, coordinator, hooks, surroundings, _Equipment(carried, plugged, earlier))
 
 
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """That a crawl directory is partition `number` of a crawl in partitions, whose scope all its seeds, `span`, span."""
+
+    number: int
+    owners: Owners
+    span: list[str]
+
+
 async def go_on(
     directory: Path,
     changes: Mapping[str, object],
     hooks: Hooks,
     surroundings: Surroundings,
     retry: frozenset[Reason] = frozenset(),
+    membership: Membership | None = None,
 ) -> Outcome:
     """Resume the crawl in `directory`, with changed settings, trying again what failed for the reasons in `retry`.
 
+    A partition that has finished goes on too: others may have something for it.
     ConfigError for settings that may not change and for a secret that is gone, StateError and its kinds.
     """
     with ExitStack() as resources:
         state = resources.enter_context(CrawlState.open(directory))
         config = changed_config(state.config(), changes)
         lost = find_lost(state)
-        is_idle = state.counters.finished and not (changes or retry or lost)
+        is_idle = state.counters.finished and not (changes or retry or lost or membership)
         check_network(config)
         carried = Carried() if is_idle else carried_by(config, surroundings.environ)
         plugged = UNPLUGGED if is_idle else load_plugins(config.plugin)
@@ -180,8 +194,10 @@ async def go_on(
             config = replace(config, plugin=plugged.pins)
         if not state.counters.finished:
             check_space(directory, config.min_free_disk)
-        scope = Scope.of(state.first_seeds(), config, plugged.accepts)
-        coordinator = _coordinator(state, scope, hooks, surroundings.clock.now(), config, plugged)
+        scope = Scope.of(state.first_seeds() if membership is None else membership.span, config, plugged.accepts)
+        abroad = None if membership is None else Abroad(state.letters, membership.owners, membership.number)
+        callers = _callers(state, hooks, plugged, abroad)
+        coordinator = _coordinator(state, scope, hooks, surroundings.clock.now(), config, callers)
         if lost:
             hooks.on_warning(take_back(state, coordinator, lost, surroundings.clock.now()))
         open_archive(state, config)
@@ -196,11 +212,15 @@ async def go_on(
         return await _drive(state, coordinator, hooks, surroundings, _Equipment(carried, plugged, earlier))
 
 
-def _coordinator(state: CrawlState, scope: Scope, hooks: Hooks, now: float, config: Config, plugged: Plugged) -> Coordinator:
-    """Return who decides; where there are plugins, which nobody can know to be pure, the report says so."""
+def _callers(state: CrawlState, hooks: Hooks, plugged: Plugged, abroad: Abroad | None = None) -> Callers:
+    """Return whom the coordinator calls; where there are plugins, which nobody can know to be pure, the report says so."""
     if plugged.pins:
         state.counters.depend(OrderReason.HOOK)
-    callers = Callers(hooks.on_page, priority=plugged.priority, watchers=hooks.watchers)
+    return Callers(hooks.on_page, priority=plugged.priority, watchers=hooks.watchers, abroad=abroad)
+
+
+def _coordinator(state: CrawlState, scope: Scope, hooks: Hooks, now: float, config: Config, callers: Callers) -> Coordinator:
+    """Return who decides."""
     if hooks.on_event is None:
         return Coordinator(state, config, scope, now, callers)
     return TellingCoordinator(state, config, scope, now, callers, hooks.on_event)

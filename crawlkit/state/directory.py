@@ -20,7 +20,8 @@ from crawlkit.state.layout import ARCHIVE, CHECKPOINT, CRAWL, DATABASE, LOCK, ME
 from crawlkit.state.store import Store
 
 FORMAT = 1
-PARTITIONED_FORMAT = 2
+PARTITIONED_FORMAT = 101
+"""Of a crawl in partitions: a series of its own, as the two are changed apart."""
 
 _LEFTOVERS = frozenset(name + TEMPORARY_SUFFIX for name in OURS)
 _CLAIMS = 100
