@@ -95,7 +95,8 @@ def check_resolve(item: str) -> str:
     try:
         parse_resolve(item)
     except ValueError as error:
-        raise ValueError(f"GLOB=ADDR[:PORT] with an IP address, IPv6 in brackets where a port follows ({error})") from error
+        why = f" ({error})" if str(error) else ""
+        raise ValueError(f"GLOB=ADDR[:PORT] with an IP address, IPv6 in brackets where a port follows{why}") from error
     return item.strip()
 
 
@@ -173,7 +174,7 @@ def parse_resolve(text: str) -> tuple[str, str, int | None]:
     address = r"\[([^\[\]]+)\](?::(\d{1,5}))?|([^\[\]:]+)(?::(\d{1,5}))?|([^\[\]]+)"
     match = re.fullmatch(rf"([!-<>-~]+)=(?:{address})", text.strip(), re.ASCII)
     if match is None:
-        raise ValueError("not of this shape")
+        raise ValueError
     glob, bracketed, bracketed_port, plain, plain_port, bare = match.groups()
     ip = ipaddress.IPv4Address(plain) if plain else ipaddress.IPv6Address(bracketed or bare)
     digits = bracketed_port or plain_port

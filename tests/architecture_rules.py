@@ -32,6 +32,7 @@ BASE = frozenset(
         "plugins",
         "sitemap",
         "sentences",
+        "shell",
     }
 )
 SURFACES = frozenset({"surfaces", "api", "__main__"})

@@ -23,6 +23,7 @@ from crawlkit.model import FetchFailure, Kind, Record
 from crawlkit.net.replay import answer_of
 from crawlkit.policy.facts import read_answer
 from crawlkit.policy.wanted import Wanted
+from crawlkit.shell import as_argument
 from crawlkit.state.crawl import CrawlState
 
 EXTENTS_A_BATCH = 500
@@ -101,7 +102,7 @@ class _Reparsing:
             what = error.strerror if isinstance(error, OSError) else error
             raise StateDamaged(
                 f"the archive in {self._state.directory} cannot be read at {record.url}: {what}; where bytes are gone, "
-                f"crawlkit resume {self._state.directory} fetches them again"
+                f"crawlkit resume {as_argument(self._state.directory)} fetches them again"
             ) from error
         if isinstance(answer, FetchFailure):
             return record

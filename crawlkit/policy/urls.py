@@ -44,27 +44,27 @@ def normalise(text: str) -> str | None:
         return None
 
 
-def parse_seed(text: str) -> str:
-    """Return the normal form of a seed; UsageError, in one line, says what is wrong with it and what to do."""
+def parse_seed(text: str, what: str = "seed") -> str:
+    """Return the normal form of a seed; UsageError, in one line, says what is wrong with `what` and what to do."""
     seed = text.strip(_C0_OR_SPACE)
     shown = repr(seed if len(seed) <= 200 else seed[:200] + "...")
     if not seed:
-        raise UsageError("a seed is empty; give an absolute URL like https://example.com/")
+        raise UsageError(f"a {what} is empty; give an absolute URL like https://example.com/")
     # A colon that a port follows ends a host name, whatever the parser makes of it: localhost:8080 is no scheme.
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9]+(?:[/?#]|$))", seed):
         guess = "https://" + seed.lstrip("/")
         likely = len(guess) <= 200 and guess.isprintable() and normalise(guess)
         advice = f"; did you mean {guess}?" if likely else ""
-        raise UsageError(f"seed {shown} has no scheme{advice}")
+        raise UsageError(f"{what} {shown} has no scheme{advice}")
     try:
         href = normalize_url(seed)
     except ValueError:
-        raise UsageError(f"seed {shown} is not a valid URL") from None
+        raise UsageError(f"{what} {shown} is not a valid URL") from None
     url = _normal(href)
     if url is None:
-        raise UsageError(f"seed {shown} is not an http or https URL")
+        raise UsageError(f"{what} {shown} is not an http or https URL")
     if url != href.partition("#")[0]:
-        raise UsageError(f"seed {url!r} was given with a user name or password; pass those with --auth")
+        raise UsageError(f"{what} {url!r} was given with a user name or password; pass those with --auth")
     return url
 
 

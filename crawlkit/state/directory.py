@@ -13,6 +13,7 @@ import msgspec
 from crawlkit.config import VERSION
 from crawlkit.durable import TEMPORARY_SUFFIX, replace_file, sync_directory
 from crawlkit.errors import StateDamaged, StateError, StateExists, StateLocked, StateVersion, StorageError
+from crawlkit.shell import as_argument
 from crawlkit.state import keys
 from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.damage import damaged
@@ -25,6 +26,7 @@ PARTITIONED_FORMAT = 101
 
 _LEFTOVERS = frozenset(name + TEMPORARY_SUFFIX for name in OURS)
 _CLAIMS = 100
+_NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _STORAGE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
@@ -45,7 +47,8 @@ class DirectoryLock:
         try:
             self._file: BinaryIO = path.open("a+b", buffering=0)
         except OSError as error:
-            raise _refused(f"cannot open {path}", error) from error
+            needed = "; a crawl is opened where it can be written: copy it to such a place" if error.errno in _NOT_OURS else ""
+            raise _refused(f"cannot open {path}", error, needed) from error
         try:
             if not _claim(self._file):
                 owner = holder(directory)
@@ -141,7 +144,7 @@ def _refuse_what_is_there(directory: Path) -> None:
     """Raise StateExists for a crawl, StateError for what is not ours."""
     entries = {entry.name for entry in directory.iterdir()}
     if CRAWL in entries:
-        raise StateExists(f"{directory} already holds a crawl; go on with it: crawlkit resume {directory}")
+        raise StateExists(f"{directory} already holds a crawl; go on with it: crawlkit resume {as_argument(directory)}")
     foreign = sorted(entries - OURS - _LEFTOVERS)
     if foreign:
         raise StateError(f"{directory} is not empty and not a crawl (it holds {foreign[0]}); choose another with --dir")
@@ -182,10 +185,10 @@ def _lost_manifest(directory: Path) -> StateDamaged:
     return damaged(what, directory)
 
 
-def _refused(what: str, error: OSError) -> StateError | StorageError:
+def _refused(what: str, error: OSError, way_out: str = "") -> StateError | StorageError:
     """Return the refusal for a system call that failed: a full or broken disk is resumable, the rest is not ours to mend."""
     kind = StorageError if error.errno in _STORAGE_ERRORS else StateError
-    return kind(f"{what}: {error.strerror}")
+    return kind(f"{what}: {error.strerror}{way_out}")
 
 
 def _clear(directory: Path) -> None:
@@ -200,7 +203,10 @@ def _clear(directory: Path) -> None:
 
 def is_begun(directory: Path) -> bool:
     """Whether a crawl was made here, so that it is resumed and not run."""
-    return (directory / CRAWL).exists()
+    try:
+        return (directory / CRAWL).exists()
+    except OSError:  # no way in, a name that is too long: nothing can be resumed there
+        return False
 
 
 def seal(directory: Path, crawl_id: str) -> None:
@@ -215,15 +221,16 @@ def read_manifest(directory: Path, format_: int = FORMAT) -> Manifest:
     One in partitions has a format of its own: who reads one kind refuses the other.
     """
     path = directory / CRAWL
-    if not directory.is_dir():
-        raise StateError(f"there is no crawl directory {directory}; start one: crawlkit run SEED --dir {directory}")
     try:
         data = path.read_bytes()
+    except NotADirectoryError as error:
+        raise StateError(f"{directory} is no crawl directory: it is a file, or lies in one") from error
     except FileNotFoundError as error:
+        start = f"crawlkit run SEED --dir {as_argument(directory)}"
+        if not directory.is_dir():
+            raise StateError(f"there is no crawl directory {directory}; start one: {start}") from error
         _refuse_lost_manifest(directory)
-        raise StateError(
-            f"{directory} holds no crawl that was begun (no {CRAWL} file); start it: crawlkit run SEED --dir {directory}"
-        ) from error
+        raise StateError(f"{directory} holds no crawl that was begun (no {CRAWL} file); start it: {start}") from error
     except OSError as error:
         raise _refused(f"cannot read {path}", error) from error
     try:

@@ -18,7 +18,7 @@ def check_space(directory: Path, least_bytes: int) -> None:
     if least_bytes == 0:
         return
     place = directory.absolute()
-    while not place.exists():
+    while not _is_there(place):
         place = place.parent
     try:
         free = free_bytes(place)
@@ -27,5 +27,13 @@ def check_space(directory: Path, least_bytes: int) -> None:
     if free < least_bytes:
         raise StorageError(
             f"{free / 2**20:.1f}MiB are free for {directory}, less than the {format_value(ValueKind.SIZE, least_bytes)} "
-            "of --min-free-disk; free space, then go on (resume --set min_free_disk=0 goes on without it)"
+            "of --min-free-disk; free space, or do without it: --min-free-disk 0 with run, --set min_free_disk=0 with resume"
         )
+
+
+def _is_there(place: Path) -> bool:
+    """Whether `place` is there; no where that cannot be told, which whoever makes the directory will say."""
+    try:
+        return place.exists()
+    except OSError:
+        return False

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from crawlkit.config import VERSION
+from crawlkit.config import SETTINGS, VERSION
 from crawlkit.errors import CrawlError, ExitStatus
 from crawlkit.surfaces.commands import HELP, PLACES, Commands
 from crawlkit.surfaces.speech import say
@@ -72,7 +72,7 @@ def run_cli(arguments: Sequence[str]) -> int:  # noqa: PLR0911  (one return a ki
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
-        hint = f" (see {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
+        hint = _hint(error) if isinstance(error, click.UsageError) else ""
         return _say_status(" ".join(f"{error.format_message()}{hint}".split()), ExitStatus.USAGE)  # click's may have lines
     except (click.Abort, KeyboardInterrupt):
         return ExitStatus.SIGINT
@@ -86,6 +86,17 @@ def run_cli(arguments: Sequence[str]) -> int:  # noqa: PLR0911  (one return a ki
             return _say_status(f"cannot write standard output: {error.strerror}", ExitStatus.STORAGE)
         traceback.print_exc()
         return _say_status("this is a bug in crawlkit; the crawl directory is as of its last checkpoint", ExitStatus.BUG)
+
+
+def _hint(error: click.UsageError) -> str:
+    """Return what is added to click's own words of a mistake."""
+    if error.ctx is None:
+        return ""
+    if isinstance(error, click.NoSuchOption) and error.ctx.info_name == "resume":
+        key = error.option_name.lstrip("-").replace("-", "_")
+        if key in SETTINGS:
+            return f" A resume changes settings with --set {key}=VALUE"
+    return f" (see {error.ctx.command_path} --help)"
 
 
 def _say_status(text: str, status: ExitStatus) -> int:

@@ -113,8 +113,9 @@ def _tell(undisturbed: Crawled, disturbed: Crawled) -> int:
     urls, again = undisturbed.report.count(b"\n"), disturbed.report.count(b"\n")
     same = undisturbed.report == disturbed.report
     click.echo(f"undisturbed: {urls} URLs in {undisturbed.seconds:.1f} s, {urls / undisturbed.seconds:.0f} a second")
+    often = "once" if disturbed.kills == 1 else f"{disturbed.kills} times"
     click.echo(
-        f"killed {disturbed.kills} times and resumed: {again} URLs in {disturbed.seconds:.1f} s, "
+        f"killed {often} and resumed: {again} URLs in {disturbed.seconds:.1f} s, "
         f"{disturbed.repeated - undisturbed.repeated} requests repeated because of it"
     )
     click.echo(f"reports: {'identical' if same else 'DIFFERENT'}, {len(undisturbed.report)} bytes")

@@ -23,7 +23,7 @@ def diff_command(before: Path, after: Path, as_json: bool, summary: bool) -> Non
 
     Ends with 0 whether or not there is a difference.
     """
-    if before.exists() and after.exists() and before.samefile(after):
+    if _are_one(before, after):
         raise UsageError(f"{before} and {after} are the same crawl")
     counts: Counter[str] = Counter()
     with open_side(before) as old, open_side(after) as new, standard_output() as out:
@@ -36,6 +36,14 @@ def diff_command(before: Path, after: Path, as_json: bool, summary: bool) -> Non
             out.write(_json_line(change) if as_json else change.text().encode() + b"\n")
     if summary:
         say(_summary(counts))
+
+
+def _are_one(before: Path, after: Path) -> bool:
+    """Whether both are the same place; no where one cannot be looked at, which opening it will say."""
+    try:
+        return before.samefile(after)
+    except OSError:
+        return False
 
 
 _encode = msgspec.json.Encoder().encode

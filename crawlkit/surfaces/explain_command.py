@@ -102,7 +102,7 @@ def _history_lines(said: Explanation) -> Iterator[str]:
 def _host_lines(host: HostStanding) -> Iterator[str]:
     yield f"  {host.pages} pages, {host.queued} queued, {host.waiting} waiting to be retried, {host.in_flight} in flight"
     slowed = f", slowed by {host.slowdown:g}" if host.slowdown > 1 else ""
-    yield f"  gap: {format_value(ValueKind.DURATION, host.gap_s)}{slowed}; breaker: {host.breaker}"
+    yield f"  gap: {format_value(ValueKind.DURATION, round(host.gap_s, 3))}{slowed}; breaker: {host.breaker}"
     if host.hold_until is not None:
         yield f"  asks to be left alone until {_time(host.hold_until)}"
     if host.held or host.dropped:

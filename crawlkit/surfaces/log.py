@@ -23,8 +23,9 @@ from crawlkit.engine.events import (
     SitemapRead,
 )
 from crawlkit.engine.session import Outcome
+from crawlkit.shell import as_argument
 from crawlkit.surfaces.speech import say
-from crawlkit.surfaces.summary import as_argument, reasons_of_barren, summary_lines
+from crawlkit.surfaces.summary import reasons_of_barren, summary_lines
 
 
 class LogFormat(StrEnum):

@@ -85,7 +85,7 @@ def robots_command(
     token = config.product_token() if agent is None else product_token_of(agent.strip())
     if token is None:
         raise UsageError(f"--agent {agent}: expected a user agent that begins with its product token, as in ExampleBot/1.0")
-    address = parse_seed(url)
+    address = parse_seed(url, "URL")
     if config.insecure and file is None:
         say(f"crawlkit: {UNVERIFIED}")
     source, answer = _ask(address, config) if file is None else (click.format_filename(file), _read(file))

@@ -18,6 +18,7 @@ from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, default
 from crawlkit.engine.signals import stopping_on_signals
 from crawlkit.errors import ExitStatus, StorageError, UsageError
 from crawlkit.model import Reason
+from crawlkit.policy.urls import parse_seed
 from crawlkit.state.directory import is_begun
 from crawlkit.surfaces.control.server import serving
 from crawlkit.surfaces.help_sections import SectionedCommand
@@ -99,7 +100,7 @@ def resume_command(directory: Path, changes: tuple[str, ...], retry_failed: str 
 
 
 def _read_seeds(name: str) -> list[str]:
-    """Return the lines of a seed file that are neither empty nor comments."""
+    """Return the seeds of a file, in normal form: its lines that are neither empty nor comments."""
     where = "standard input" if name == "-" else name
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
@@ -108,8 +109,8 @@ def _read_seeds(name: str) -> list[str]:
         raise UsageError(f"cannot read the seeds in {where}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"the seeds in {where} are not UTF-8 text (byte {error.start})") from error
-    lines = (line.strip() for line in text.splitlines())
-    found = [line for line in lines if line and not line.startswith("#")]
+    lines = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
+    found = [parse_seed(line, f"{where}, line {number}: seed") for number, line in lines if line and not line.startswith("#")]
     if not found:
         raise UsageError(f"no seed in {where}: one URL a line is expected")
     return found

@@ -108,7 +108,12 @@ def _checked(layer: Iterable[_Given], problems: list[str]) -> dict[str, tuple[An
 
 
 def _found(path: Path) -> list[_Given]:
-    return _read(path, path.name) if path.exists() else []
+    """Return what a file gives that need not be there."""
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise ConfigError(f"{path.name}: cannot be read: {error.strerror}") from error
+    return _read(path, path.name) if is_there else []
 
 
 def _read(path: Path, source: str) -> list[_Given]:

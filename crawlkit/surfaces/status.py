@@ -136,6 +136,7 @@ def as_text(status: Status) -> str:
     values["live"] = "yes" if status.live else "no, as of the last checkpoint"
     values["paused"] = "yes: crawlkit continue goes on" if status.paused else "no"
     values["sitemaps"] = ", ".join(f"{name} {count}" for name, count in status.sitemaps.items())
+    values["deterministic"] = "yes" if status.deterministic else "no"
     values["reasons"] = ", ".join(status.reasons) or "-"
     values["refused"] = ", ".join(f"{code} {count}" for code, count in status.refused.items()) or "-"
     lines = [f"{name.replace('_', ' '):15} {'-' if value is None else value}" for name, value in values.items()]

@@ -1,13 +1,12 @@
 """What is said when a run has ended."""
 
-import shlex
 from collections.abc import Iterator
-from pathlib import Path
 
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.session import BarrenSeed, Outcome
 from crawlkit.policy.urls import host_of
 from crawlkit.sentences import SENTENCES
+from crawlkit.shell import as_argument
 from crawlkit.state.counters import sitemap_counts
 
 _HOW = {
@@ -24,12 +23,6 @@ _HOW = {
 }
 
 
-def as_argument(directory: Path) -> str:
-    """Return a directory as a shell takes it for one argument, and a command not for an option."""
-    text = str(directory)
-    return shlex.quote(f"./{text}" if text.startswith("-") else text)
-
-
 def reasons_of_barren(outcome: Outcome) -> list[str]:
     """Return why there is no page, where there is none."""
     return [line for seed in outcome.barren for line in _barren(seed)]
@@ -41,8 +34,9 @@ def summary_lines(outcome: Outcome, *, details: bool) -> list[str]:
     rate = counters.records / counters.elapsed_s if counters.elapsed_s > 0 else 0.0
     lines = [
         f"crawlkit: {_HOW[outcome.how]}",
-        f"  {counters.pages} pages, {counters.redirects} redirects, {counters.failures} failures, "
-        f"{counters.excluded} excluded, {counters.queued} left; {counters.elapsed_s:.1f} s, {rate:.1f}/s",
+        f"  {_count(counters.pages, 'page')}, {_count(counters.redirects, 'redirect')}, "
+        f"{_count(counters.failures, 'failure')}, {counters.excluded} excluded, {counters.queued} left; "
+        f"{counters.elapsed_s:.1f} s, {rate:.1f}/s",
         *(_details(outcome) if details else ()),
     ]
     if counters.sitemaps_read or counters.sitemaps_failed or counters.sitemaps:
@@ -54,9 +48,13 @@ def summary_lines(outcome: Outcome, *, details: bool) -> list[str]:
     return lines
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def _details(outcome: Outcome) -> Iterator[str]:
     counters = outcome.counters
-    yield f"  {counters.requests} requests, {counters.hosts} hosts, {counters.body_bytes} bytes of bodies"
+    yield f"  {_count(counters.requests, 'request')}, {_count(counters.hosts, 'host')}, {counters.body_bytes} bytes of bodies"
     if counters.refused:
         yield "  links not admitted: " + ", ".join(f"{code} {count}" for code, count in sorted(counters.refused.items()))
 
@@ -69,6 +67,7 @@ def _barren(seed: BarrenSeed) -> Iterator[str]:
         remedy = "--scope host" if same_host else "--scope domain"
         yield f"seed {record.url} redirected out of scope to {record.redirect_to}: use that as seed, or {remedy}"
     elif record.reason is not None:
-        yield f"seed {record.url} led to no page: {SENTENCES[record.reason]} ({record.reason})"
+        words = record.reason if record.message is None else f"{record.reason}: {record.message}"
+        yield f"seed {record.url} led to no page: {SENTENCES[record.reason]} ({words})"
     elif record.redirect_to is not None:
         yield f"seed {record.url} led to no page: it redirected to {record.redirect_to}"

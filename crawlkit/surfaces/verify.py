@@ -1,6 +1,5 @@
 """`crawlkit verify`: check every invariant of a crawl on disk, and make a sound crawl of a damaged one."""
 
-import shlex
 import time
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import msgspec
 from crawlkit.engine.repair import Repaired, drop_filter, repair
 from crawlkit.engine.verify import Thoroughness, verify
 from crawlkit.errors import ExitStatus, StateDamaged
+from crawlkit.shell import as_argument
 from crawlkit.state.findings import Broken, Report, Rule
 from crawlkit.surfaces.speech import say
 
@@ -77,7 +77,7 @@ def _as_text(directory: Path, report: Report, repaired: Repaired | None) -> list
     counted = ", ".join(f"{count} {what}" for what, count in report.checked.items())
     lines.append(f"{'every rule holds' if report.whole else 'damaged'} ({counted})")
     if not report.whole:
-        lines.append(f"to save what can be saved: crawlkit verify --repair {shlex.quote(str(directory))}")
+        lines.append(f"to save what can be saved: crawlkit verify --repair {as_argument(directory)}")
     return lines
 
 
@@ -86,5 +86,5 @@ def _repaired_lines(repaired: Repaired) -> list[str]:
         f"made {repaired.directory}: {repaired.records} records, {repaired.queued} URLs queued; its reports say `degraded`",
         *[f"LOST {loss}" for loss in repaired.lost],
         *([] if repaired.lost else ["nothing is known to be lost"]),
-        f"go on with: crawlkit resume {shlex.quote(str(repaired.directory))}",
+        f"go on with: crawlkit resume {as_argument(repaired.directory)}",
     ]

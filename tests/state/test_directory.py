@@ -112,7 +112,7 @@ def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
     path.write_text("mine")
     with pytest.raises(StateError, match=f"{path} exists and is not a directory; choose another with --dir"):
         prepare(path)
-    with pytest.raises(StateError, match=f"there is no crawl directory {path}"):
+    with pytest.raises(StateError, match=f"{path} is no crawl directory"):
         read_manifest(path)
     with pytest.raises(StateError, match="cannot make the crawl directory"):
         prepare(path / "below")

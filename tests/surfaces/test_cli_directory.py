@@ -1,6 +1,7 @@
 """The crawl directory as commands meet it: missing, foreign, held by another process, of another version, damaged."""
 
 import json
+import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from crawlkit.testing.server import SiteServer
 from crawlkit.testing.site import Site, page
-from tests.processes import command, ended, started, wait_until
+from tests.processes import Ended, command, ended, started, wait_until
 from tests.surfaces.conftest import Cli, Said
 
 FAST = ("--delay", "0", "--retries", "0")
@@ -154,3 +155,60 @@ def test_a_directory_may_have_any_name_the_system_takes(cli: Cli, server: SiteSe
         assert [words[0] for words in said] == ["report", "resume"]
         assert cli(*said[1], "--set", "max_pages=none").status == 0
         assert cli(*said[0]).out.count("URL:") == 2
+
+
+@pytest.mark.parametrize("place", ["n" * 300, "file/x", "loop"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run http://nobody.test/ --dir PLACE",
+        "resume PLACE",
+        "report PLACE",
+        "status PLACE",
+        "verify PLACE",
+        "verify PLACE --repair",
+        "explain PLACE http://nobody.test/",
+        "hosts PLACE",
+        "hosts PLACE hold nobody.test",
+        "add PLACE http://nobody.test/",
+        "pause PLACE",
+        "search PLACE word",
+        "export PLACE --to csv -o out.csv",
+        "reparse PLACE",
+        "ui PLACE",
+        "diff PLACE PLACE",
+        "run http://nobody.test/ --dir new.crawl --since PLACE",
+    ],
+)
+def test_a_place_that_cannot_be_looked_at_is_refused_in_one_line(cli: Cli, tmp_path: Path, command: str, place: str) -> None:
+    (tmp_path / "file").write_text("not ours\n")
+    (tmp_path / "loop").symlink_to("loop")
+    refused(cli(*command.replace("PLACE", place).split()), place)
+    assert not (tmp_path / "new.crawl").exists()
+
+
+def test_a_file_that_is_taken_for_a_crawl_is_told_from_one_that_is_missing(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "hosts.txt").write_text("http://nobody.test/\n")
+    refused(cli("resume", "hosts.txt"), "hosts.txt is no crawl directory")
+
+
+def test_without_permission_the_refusal_says_what_opening_needs(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
+    cli("run", f"{server.url}/", "--dir", "closed/x.crawl", *FAST)
+    crawl, lock = tmp_path / "closed" / "x.crawl", tmp_path / "closed" / "x.crawl" / "LOCK"
+    lock.chmod(0o400)
+    said = as_ordinary_user(tmp_path, "resume", crawl)
+    assert (said.status, said.out) == (3, b"")
+    assert said.err.endswith("LOCK: Permission denied; a crawl is opened where it can be written: copy it to such a place\n")
+    (tmp_path / "closed").chmod(0)
+    for arguments in (("resume", crawl), ("status", crawl), ("run", "http://nobody.test/", "--dir", crawl)):
+        said = as_ordinary_user(tmp_path, *arguments)
+        assert (said.status, said.out, len(said.err.splitlines())) == (3, b"", 1), said.err
+        assert "Permission denied" in said.err
+    (tmp_path / "closed").chmod(0o700)
+
+
+def as_ordinary_user(cwd: Path, *arguments: str | Path) -> Ended:
+    """Run a command to its end as one whom file permissions bind, as they do not bind root."""
+    bound = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    with started([*bound, *command(*arguments)], cwd) as process:
+        return ended(process)

@@ -92,6 +92,14 @@ def test_then_why(cli: Cli, server: SiteServer) -> None:
     assert "host 127.0.0.1" in lines
 
 
+def test_a_page_that_was_cut_off_says_so_in_the_verdict(cli: Cli) -> None:
+    with SiteServer(Site({"/": page("Long")})) as server:
+        cli("run", f"{server.url}/", "--dir", "cut.crawl", "--max-body", "20", "--delay", "0.0001s")
+        lines = cli("explain", "cut.crawl", f"{server.url}/").out.splitlines()
+    assert lines[0] == f"{server.url}/: fetched: status 200, cut off"
+    assert "  gap: 0s; breaker: closed" in lines  # rounded: nobody reads ten digits of a gap
+
+
 def test_a_rule_that_keeps_a_url_out_is_shown_with_its_line_of_the_settings(
     cli: Cli, server: SiteServer, tmp_path: Path
 ) -> None:

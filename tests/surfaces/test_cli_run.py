@@ -79,7 +79,7 @@ def test_quiet_says_nothing_and_verbose_says_more(cli: Cli, server: SiteServer) 
     normal = cli("run", seed, "-d", "n.crawl", *FAST).err
     verbose = cli("run", seed, "-d", "v.crawl", *FAST, "-v").err
     assert len(verbose.splitlines()) > len(normal.splitlines())
-    assert "4 requests, 1 hosts" in verbose
+    assert "4 requests, 1 host, " in verbose
 
 
 def test_seeds_come_from_files_standard_input_and_arguments(
@@ -215,7 +215,9 @@ def test_a_seed_that_cannot_be_reached_is_a_failed_page(cli: Cli, server: SiteSe
     assert [line["kind"] for line in lines(cli, "x.crawl")] == ["failure", "page", "page", "page"]
     alone = cli("run", "http://127.0.0.1:1/", "-d", "y.crawl", *FAST)
     assert alone.status == 1
-    assert "seed http://127.0.0.1:1/ led to no page" in alone.err
+    assert "seed http://127.0.0.1:1/ led to no page: The host could not be reached for its robots.txt." in alone.err
+    assert "(host.unreachable: [Errno 111] Connection refused)" in alone.err
+    assert "  0 pages, 0 redirects, 1 failure, 0 excluded, 0 left; " in alone.err
 
 
 def test_a_limit_on_time_ends_the_run_and_resuming_makes_no_request(cli: Cli) -> None:

@@ -1,6 +1,5 @@
 """An explanation in words: what became of the URL, and how to have it otherwise."""
 
-import shlex
 from pathlib import Path
 from typing import assert_never
 
@@ -8,6 +7,7 @@ from crawlkit.engine.explain.answer import Attempts, Code, Explanation, Fate
 from crawlkit.model import Kind, Reason, Refusal
 from crawlkit.policy.url_steps import NoUrl
 from crawlkit.sentences import SENTENCES
+from crawlkit.shell import as_argument
 
 _AGAIN = "start another crawl with"
 
@@ -87,7 +87,7 @@ def _done_words(said: Explanation) -> str:
     record = said.record
     if record is None:
         return "fetched"
-    told = f"fetched: status {record.status}"
+    told = f"fetched: status {record.status}{', cut off' if record.truncated else ''}"
     if record.redirect_to is not None:
         return f"{told}, redirects to {record.redirect_to}"
     return f"{told}, the same bytes as {record.duplicate_of}" if record.duplicate_of else told
@@ -110,11 +110,11 @@ def remedy_of(code: Code, said: Explanation, directory: Path, *, running: bool) 
         case NoUrl():
             return None
         case Refusal():
-            return _refusal_remedy(code, said, shlex.quote(str(directory)))
+            return _refusal_remedy(code, said, as_argument(directory))
         case Reason():
-            return _reason_remedy(code, said, shlex.quote(str(directory)))
+            return _reason_remedy(code, said, as_argument(directory))
         case Fate():
-            return _fate_remedy(code, said, shlex.quote(str(directory)), running=running)
+            return _fate_remedy(code, said, as_argument(directory), running=running)
         case _:
             assert_never(code)
 

@@ -38,7 +38,7 @@ def open_side(path: Path) -> Iterator[Iterator[Known]]:
         StateError: it is neither there nor a crawl, or the crawl runs and does not answer (StateLocked).
         UsageError: while records are taken: the file holds something else, or is not sorted.
     """
-    if path.is_dir() or not path.exists():
+    if not _is_file(path):
         with open_crawl(path) as crawl:
             yield map(_known, crawl.pages.walk())
         return
@@ -48,6 +48,14 @@ def open_side(path: Path) -> Iterator[Iterator[Known]]:
         raise StateError(f"cannot read {path}: {error.strerror}") from error
     with file:
         yield _lines(path, file)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file is there; no where that cannot be told, which opening it as a crawl will say."""
+    try:
+        return path.exists() and not path.is_dir()
+    except OSError:
+        return False
 
 
 def _known(record: Record) -> Known:

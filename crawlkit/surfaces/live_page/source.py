@@ -13,6 +13,7 @@ from crawlkit.engine.explain.explainer import Explainer
 from crawlkit.engine.figures import HostFigures
 from crawlkit.engine.lately import Lately
 from crawlkit.errors import CrawlError, StateError
+from crawlkit.shell import as_argument
 from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.directory import is_held
 from crawlkit.state.looking import look_at_crawl
@@ -112,5 +113,5 @@ class Source:
     def order(self, do: Do) -> str:
         """Have an order carried out by the crawl that runs, and return what it says; StateError and its kinds."""
         if not is_held(self._directory):
-            raise StateError(f"no crawl runs; go on with it: crawlkit resume {self._directory}")
+            raise StateError(f"no crawl runs; go on with it: crawlkit resume {as_argument(self._directory)}")
         return ask(self._directory, Request(do=do)).done or ""
