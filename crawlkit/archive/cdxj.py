@@ -19,8 +19,8 @@ def is_indexed(extent: Extent) -> bool:
     return extent.original is None or extent.role is not Role.SUPERSEDED
 
 
-def cdxj_line(extent: Extent, crawl_id: str) -> bytes:
-    """Return the line of an answer, with its line end."""
+def cdxj_line(extent: Extent, crawl_id: str, folder: str = "") -> bytes:
+    """Return the line of an answer, with its line end; `folder` comes before the name of its file."""
     date = warc_date(extent.started_s)
     stamp = "".join([char for char in date if char.isdigit()])[:14]
     told = {
@@ -30,6 +30,6 @@ def cdxj_line(extent: Extent, crawl_id: str) -> bytes:
         "digest": digest_text(extent.payload),
         "length": str(extent.lengths[0]),
         "offset": str(extent.offset),
-        "filename": file_name(crawl_id, extent.file),
+        "filename": f"{folder}{file_name(crawl_id, extent.file)}",
     }
     return f"{surt_of(extent.url)} {stamp} ".encode() + _encode(told) + b"\n"

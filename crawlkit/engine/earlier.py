@@ -11,10 +11,11 @@ from http import HTTPStatus
 from pathlib import Path
 
 from crawlkit.config import Config
+from crawlkit.engine.partitions import open_for_reading
 from crawlkit.errors import ConfigError, StateError
 from crawlkit.model import Facts, Kind, Record
 from crawlkit.policy.records import facts_of
-from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
+from crawlkit.state.reading import CrawlReader
 
 DECISIVE = (
     "max_body", "max_links", "extract", "near_duplicates", "text", "anchors", "user_agent", "header", "auth",
@@ -55,7 +56,7 @@ def identity_of(directory: Path, config: Config) -> Mapping[str, str]:
 
     StateError and its kinds if it cannot be opened, ConfigError if it was made with other settings than `config`.
     """
-    with open_crawl_for_reading(directory) as crawl:
+    with open_for_reading(directory) as crawl:
         for key in DECISIVE:
             if getattr(crawl.config(), key) != getattr(config, key):
                 raise ConfigError(
@@ -72,7 +73,7 @@ def open_earlier(identity: Mapping[str, str] | None) -> Iterator[Earlier | None]
         yield None
         return
     directory = Path(identity["directory"])
-    with open_crawl_for_reading(directory) as crawl:
+    with open_for_reading(directory) as crawl:
         if crawl.manifest.crawl_id != identity["crawl_id"]:
             raise StateError(f"{directory} holds another crawl than the one that this crawl goes by (--since)")
         yield Earlier(crawl)

@@ -5,9 +5,9 @@ and its overlay, `bloom` and `seen` the seen-set, `head` a window on a range, `h
 `templates`, `duplicates`, `content`, `letters`, `refusals` and `counters` one kind of row each, `extents` the archive's,
 `frontier` and `distances` what happens to URLs, `layout`, `directory` and `checkpoint` the files beside the database, `logs`
 what LevelDB's own files must not have lost, `space` what is left of the disk, `partitions` a crawl in partitions, `opening`
-and `reading` the way in, `looking` a view of one URL or host, `crawl` the whole, `copying` what is sent of one that runs.
-`verify` (with `verify_alike`, `verify_refusals`, `verify_sitemaps`, `findings` and `tally`) checks all of it, `salvage`
-reads what is left of a damaged one, `damage` says so.
+and `reading` the way in, `merging` partitions read as one, `looking` a view of one URL or host, `crawl` the whole, `copying`
+what is sent of one that runs. `verify` (with `verify_alike`, `verify_refusals`, `verify_sitemaps`, `findings` and `tally`)
+checks all of it, `salvage` reads what is left of a damaged one, `damage` says so.
 
 Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack arrays unless said otherwise.
 

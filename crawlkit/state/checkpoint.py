@@ -5,6 +5,8 @@ damaged. The first line is JSON, the second the SHA-256 of the first.
 """
 
 import hashlib
+import itertools
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import msgspec
 
 from crawlkit.durable import replace_file
-from crawlkit.state.counters import Counters
+from crawlkit.state.counters import Counters, summed
 from crawlkit.state.damage import damaged
 from crawlkit.state.layout import CHECKPOINT
 
@@ -61,6 +63,50 @@ class Run(msgspec.Struct):
     def note(self, steered: Steered) -> None:
         """Enter what was done into the ledger. The list is another one then: a checkpoint may be holding the old one."""
         self.steered = [*self.steered, steered][-MOST_STEERED:]
+
+
+def merged_runs(ledgers: Sequence[Sequence[Run]]) -> list[Run]:
+    """Return the ledger of a crawl in partitions: their runs of one number are one run of the crawl.
+
+    It lasted from the first start to the last end, and has not ended where one of them has not. It ended as the first one
+    did that had not come to its end.
+    """
+    runs = sorted(itertools.chain.from_iterable(ledgers), key=lambda run: run.number)
+    return [_one_run(list(group)) for _, group in itertools.groupby(runs, lambda run: run.number)]
+
+
+def _one_run(parts: list[Run]) -> Run:
+    ends = [part.ended_s for part in parts if part.ended_s is not None]
+    quiet = [part.quiet_from_s for part in parts if part.quiet_from_s is not None]
+    whole = Run(
+        number=parts[0].number,
+        started_s=min(part.started_s for part in parts),
+        ended_s=max(ends) if len(ends) == len(parts) else None,
+        how=next((part.how for part in sorted(parts, key=lambda part: part.how == "finished")), ""),
+        pages=sum(part.pages for part in parts),
+        requests=sum(part.requests for part in parts),
+        checkpoints=sum(part.checkpoints for part in parts),
+        quiet_from_s=max(quiet, default=None),
+    )
+    for part in parts:
+        whole.changes = {**whole.changes, **part.changes}
+    orders = sorted((order for part in parts for order in part.steered), key=lambda order: order.at_s)
+    for _, same in itertools.groupby(orders, lambda order: (order.action, order.what)):  # a pause is every partition's
+        whole.note(next(same))
+    return whole
+
+
+def merged_summary(crawl_id: str, parts: Sequence["Summary"]) -> "Summary":
+    """Return what the checkpoints of all partitions say together."""
+    return Summary(
+        crawl_id,
+        sum(part.batch for part in parts),
+        summed([part.counters for part in parts]),
+        merged_runs([part.runs for part in parts]),
+        in_flight=sum(part.in_flight for part in parts),
+        archive_files=sum(part.archive_files for part in parts),
+        archive_bytes=sum(part.archive_bytes for part in parts),
+    )
 
 
 class Summary(msgspec.Struct):

@@ -12,9 +12,7 @@ import msgspec
 
 from crawlkit.errors import StateDamaged, StorageError
 from crawlkit.state import keys
-from crawlkit.state.directory import read_manifest
 from crawlkit.state.layout import DATABASE
-from crawlkit.state.reading import CrawlReader
 from crawlkit.state.store import Snapshot, Store
 
 _NOT_COPIED = {
@@ -62,12 +60,11 @@ def lines_of(snapshot: Snapshot) -> Generator[bytes, None, None]:
 
 
 @contextmanager
-def copied_crawl(directory: Path, lines: Iterable[bytes]) -> Iterator[CrawlReader]:
-    """Give the crawl of which `lines` are the rows, as a copy in the temporary directory for as long as the block runs.
+def copied_store(lines: Iterable[bytes]) -> Iterator[Store]:
+    """Give a store with the rows in `lines`, as a copy in the temporary directory for as long as the block runs.
 
     StorageError if there is no room for it; what `lines` raises passes.
     """
-    manifest = read_manifest(directory)
     try:
         place = TemporaryDirectory(prefix="crawlkit-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -78,7 +75,7 @@ def copied_crawl(directory: Path, lines: Iterable[bytes]) -> Iterator[CrawlReade
             if store.staged_rows >= _ROWS_A_BATCH:
                 _write(store)
         _write(store)
-        yield CrawlReader(directory, manifest, store, running=True)
+        yield store
 
 
 def _stage(store: Store, line: bytes) -> None:

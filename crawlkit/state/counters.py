@@ -1,5 +1,7 @@
 """Counters of the whole crawl: kept in each batch beside what they count, so that both are of the same moment."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TypedDict
 
 import msgspec
@@ -85,3 +87,23 @@ def sitemap_counts(counters: Counters) -> SitemapCounts:
         cut=counters.sitemaps_cut,
         urls=counters.sitemap_urls,
     )
+
+
+def summed(parts: Sequence[Counters]) -> Counters:
+    """Return the counters of a crawl in partitions: sums, but for the time, in which they ran side by side.
+
+    It is finished when all of them are; whatever one depended on, the whole depends on.
+    """
+    total = Counters()
+    for name in Counters.__struct_fields__:
+        if type(getattr(total, name)) is int:
+            setattr(total, name, sum(getattr(part, name) for part in parts))
+    total.sequence = max((part.sequence for part in parts), default=0)
+    total.elapsed_s = max((part.elapsed_s for part in parts), default=0.0)
+    total.finished = all(part.finished for part in parts)
+    total.reasons = set().union(*(part.reasons for part in parts))
+    refused: Counter[str] = Counter()
+    for part in parts:
+        refused.update(part.refused)
+    total.refused = dict(refused)
+    return total

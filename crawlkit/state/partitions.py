@@ -34,8 +34,8 @@ class Table(msgspec.Struct, frozen=True):
 
 
 def is_partitioned(directory: Path) -> bool:
-    """Whether a crawl in partitions was begun in `directory`."""
-    return (directory / PARTITIONS).exists() and (directory / CRAWL).exists()
+    """Whether a crawl in partitions was begun in `directory`, whatever became of its table."""
+    return (directory / CRAWL).exists() and ((directory / PARTITIONS).exists() or (directory / MEMBERS).is_dir())
 
 
 def member_directory(directory: Path, number: int) -> Path:
@@ -59,7 +59,10 @@ def read_table(directory: Path) -> Table:
         raise StateDamaged(f"{path} cannot be read ({error.strerror}): restore it from a copy") from error
     if hashlib.sha256(line).hexdigest().encode() != checksum.strip():
         raise StateDamaged(f"{path} does not match its checksum: restore it from a copy")
-    table = msgspec.json.decode(line, type=Table)
+    try:
+        table = msgspec.json.decode(line, type=Table)
+    except msgspec.DecodeError as error:
+        raise StateDamaged(f"{path} is damaged: {error}; restore it from a copy") from error
     if table.crawl_id != manifest.crawl_id:
         raise StateDamaged(f"{CRAWL} and {PARTITIONS} in {directory} are of different crawls")
     return table

@@ -1,7 +1,7 @@
 """Reading a crawl that is not running: its records, counters, settings, seeds and ledger, without the seen-set's filter."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from crawlkit.state.checkpoint import Run
 from crawlkit.state.counters import Counters
 from crawlkit.state.damage import damaged
 from crawlkit.state.directory import Manifest
-from crawlkit.state.extents import Extents
+from crawlkit.state.extents import Archive, Extents
 from crawlkit.state.hosts import HostRecord, decode_host
 from crawlkit.state.opening import open_database
 from crawlkit.state.pages import Pages
@@ -103,16 +103,25 @@ def read_first_seeds(store: Store) -> list[str]:
 class CrawlReader:
     """A crawl to be looked at. `pages.walk()` yields its records as reported, sorted by the bytes of their URL.
 
-    `running` says that it goes on in another process, and that this is what its last checkpoint held.
+    `running` says that it goes on in another process, and that this is what its last checkpoint held. `archives` is there
+    for a crawl in partitions, whose rows are read as those of one.
     """
 
-    def __init__(self, directory: Path, manifest: Manifest, store: Store, *, running: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        manifest: Manifest,
+        store: Store,
+        *,
+        archives: Sequence[Archive] | None = None,
+        running: bool = False,
+    ) -> None:
         self.directory = directory
         self.running = running
         self.manifest = manifest
         self._store = store
         self.pages = Pages(store)
-        self.extents = Extents(store)
+        self.archives = (Archive(Extents(store), manifest.crawl_id),) if archives is None else archives
         self.counters = read_counters(store)
         self.runs = read_runs(store)
 

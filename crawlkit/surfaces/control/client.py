@@ -6,12 +6,14 @@ from pathlib import Path
 
 import msgspec
 
+from crawlkit.engine.partitions import Part, Partitions, open_part
 from crawlkit.errors import CrawlError, ExitStatus, StateError, StateLocked, StorageError, UsageError
 from crawlkit.net.local import connect
-from crawlkit.state.copying import copied_crawl
-from crawlkit.state.directory import is_held
+from crawlkit.state.copying import copied_store
+from crawlkit.state.directory import DirectoryLock, is_held, read_manifest
 from crawlkit.state.layout import CONTROL
-from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
+from crawlkit.state.partitions import is_partitioned
+from crawlkit.state.reading import CrawlReader
 from crawlkit.surfaces.control.messages import END, Answer, Do, Request
 
 ANSWER_WITHIN_S = 30.0
@@ -32,7 +34,7 @@ def ask(directory: Path, request: Request) -> Answer:
 
 @contextmanager
 def open_crawl(directory: Path) -> Iterator[CrawlReader]:
-    """Open a crawl to read it: from its directory, or while it runs a copy of its last checkpoint.
+    """Open a crawl to read it: from its directory, or while it runs a copy of its last checkpoint. Partitions are read as one.
 
     StateLocked if it runs and does not answer, StateError and its other kinds if it cannot be opened, StorageError if there
     is no room for the copy.
@@ -42,15 +44,34 @@ def open_crawl(directory: Path) -> Iterator[CrawlReader]:
 
 
 def _opened(directory: Path, resources: ExitStack) -> CrawlReader:
+    if is_partitioned(directory):
+        return _opened_partitions(Partitions.read(directory), resources)
+    part = _opened_part(directory, resources)
+    return CrawlReader(directory, part.manifest, part.store, running=part.running)
+
+
+def _opened_partitions(partitions: Partitions, resources: ExitStack) -> CrawlReader:
     try:
-        return resources.enter_context(open_crawl_for_reading(directory))
+        resources.enter_context(DirectoryLock(partitions.directory))  # so that it is not gone on with meanwhile
+        running = False
+    except StateLocked:
+        running = True
+    parts = [_opened_part(member, resources) for member in partitions.members]
+    return partitions.reader(parts, running=running)
+
+
+def _opened_part(directory: Path, resources: ExitStack) -> Part:
+    """Open a crawl that is no other's partition, or a partition: at rest, or as the copy that it sends of itself."""
+    try:
+        return open_part(directory, resources)
     except StateLocked as locked:
         try:
-            return resources.enter_context(copied_crawl(directory, _rows(directory)))
+            store = resources.enter_context(copied_store(_rows(directory)))
+            return Part(read_manifest(directory), store, running=True)
         except NoAnswer:
             if is_held(directory):
                 raise locked from None
-    return resources.enter_context(open_crawl_for_reading(directory))  # it has just ended
+    return open_part(directory, resources)  # it has just ended
 
 
 def _rows(directory: Path) -> Iterator[bytes]:

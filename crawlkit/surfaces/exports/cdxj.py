@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from crawlkit.archive.cdxj import cdxj_line, is_indexed
+from crawlkit.archive.files import FOLDER
 from crawlkit.errors import UsageError
 from crawlkit.surfaces.exports.job import ExportJob
 
@@ -21,8 +22,12 @@ def write_cdxj(job: ExportJob) -> int:
         raise UsageError(f"{crawl.directory} keeps no archive to index: only a crawl begun with --warc does")
     for _ in job.records():  # the sidecar counts them
         pass
-    crawl_id = crawl.manifest.crawl_id
-    lines = (cdxj_line(extent, crawl_id) for extent in crawl.extents.walk() if is_indexed(extent))
+    lines = (
+        cdxj_line(extent, crawl_id, f"{folder}{FOLDER}/" if folder else "")
+        for extents, crawl_id, folder in crawl.archives
+        for extent in extents.walk()
+        if is_indexed(extent)
+    )
     count = 0
     for line in _sorted(lines):
         job.out.write(line)

@@ -12,12 +12,11 @@ from pathlib import Path
 import msgspec
 
 from crawlkit.durable import open_replacement
+from crawlkit.engine.partitions import open_for_reading, summary_of
 from crawlkit.errors import StorageError
 from crawlkit.model import Kind
-from crawlkit.state.checkpoint import read_summary
-from crawlkit.state.directory import read_manifest
 from crawlkit.state.layout import SEARCH
-from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
+from crawlkit.state.reading import CrawlReader
 from crawlkit.surfaces.interrupts import files_removed_when_ended
 from crawlkit.surfaces.search.full_text import UNSAFE_AND_FAST, WEIGHTS, full_text_index
 from crawlkit.surfaces.speech import say
@@ -57,7 +56,7 @@ def open_index(directory: Path) -> Iterator[sqlite3.Connection]:
     """
     path = directory / SEARCH
     if not _is_fresh(path, _stamp_of(directory)):
-        with files_removed_when_ended(), open_crawl_for_reading(directory) as crawl:
+        with files_removed_when_ended(), open_for_reading(directory) as crawl:
             say(f"crawlkit: making {path} for this search and later ones")
             write_index(path, _entries(crawl), _stamp_of(directory))
     try:
@@ -83,7 +82,8 @@ def write_index(path: Path, entries: Iterable[Entry], stamp: Stamp) -> None:
 
 
 def _stamp_of(directory: Path) -> Stamp:
-    return Stamp(_FORMAT, read_manifest(directory).crawl_id, read_summary(directory).batch)
+    summary = summary_of(directory)
+    return Stamp(_FORMAT, summary.crawl_id, summary.batch)
 
 
 def _is_fresh(path: Path, stamp: Stamp) -> bool:

@@ -1,0 +1,117 @@
+"""A crawl in partitions, read: whose each host is, and all of its partitions as one crawl."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from crawlkit.policy.partition import node_of
+from crawlkit.state.checkpoint import Summary, merged_summary, read_summary
+from crawlkit.state.directory import DirectoryLock, Manifest, read_manifest
+from crawlkit.state.extents import Archive, Extents
+from crawlkit.state.layout import MEMBERS
+from crawlkit.state.merging import MergedStore
+from crawlkit.state.opening import open_database
+from crawlkit.state.partitions import (
+    Table,
+    check_members,
+    is_partitioned,
+    member_directory,
+    read_partitioned_manifest,
+    read_span,
+    read_table,
+)
+from crawlkit.state.reading import CrawlReader
+from crawlkit.state.store import Store
+
+
+class Part(NamedTuple):
+    """An open crawl, or partition: where `running`, a copy of one that another process has open."""
+
+    manifest: Manifest
+    store: Store
+    running: bool
+
+
+def open_part(directory: Path, resources: ExitStack) -> Part:
+    """Lock and open a crawl or partition that does not run; `resources` closes it. StateError and its kinds."""
+    with ExitStack() as own:
+        opened = open_database(directory, own)
+        resources.push(own.pop_all())
+    return Part(opened.manifest, opened.store, running=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """The partitions of the crawl in `directory`, by number, and which of them owns each host."""
+
+    directory: Path
+    manifest: Manifest
+    table: Table
+
+    @classmethod
+    def read(cls, directory: Path) -> "Partitions":
+        """Read the table, and see that every partition is there; StateError and its kinds if not."""
+        table = read_table(directory)
+        check_members(directory, table)
+        return cls(directory, read_partitioned_manifest(directory), table)
+
+    @property
+    def members(self) -> list[Path]:
+        """The directories of the partitions, by number."""
+        return [member_directory(self.directory, number) for number in range(len(self.table.members))]
+
+    def owner_of(self, host: str) -> int:
+        """Return the number of the partition that owns a host."""
+        return self.table.owners[node_of(host)]
+
+    def member_of(self, host: str) -> Path:
+        """Return the directory of the partition that owns a host."""
+        return member_directory(self.directory, self.owner_of(host))
+
+    def merged(self, stores: Sequence[Store]) -> MergedStore:
+        """Return the stores of all partitions as one."""
+        return MergedStore(stores, read_span(self.directory), self.owner_of)
+
+    def archives(self, parts: Sequence[Part]) -> list[Archive]:
+        """Return the archives of all partitions."""
+        folders = (f"{MEMBERS}/{member.name}/" for member in self.members)
+        return [
+            Archive(Extents(part.store), part.manifest.crawl_id, folder) for part, folder in zip(parts, folders, strict=True)
+        ]
+
+    def summary(self) -> Summary:
+        """Return what the checkpoints of all partitions say together."""
+        return merged_summary(self.table.crawl_id, [read_summary(member) for member in self.members])
+
+    def reader(self, parts: Sequence[Part], *, running: bool) -> CrawlReader:
+        """Return all partitions as one crawl to be read; `running` says whether the crawl as a whole runs."""
+        store = self.merged([part.store for part in parts])
+        running = running or any(part.running for part in parts)
+        return CrawlReader(self.directory, self.manifest, store, archives=self.archives(parts), running=running)
+
+
+def summary_of(directory: Path) -> Summary:
+    """Return what the last checkpoint says of a crawl, in partitions or not; StateError and its kinds if there is none."""
+    if is_partitioned(directory):
+        return Partitions.read(directory).summary()
+    read_manifest(directory)
+    return read_summary(directory)
+
+
+@contextmanager
+def open_for_reading(directory: Path) -> Iterator[CrawlReader]:
+    """Lock and open a crawl that does not run, in partitions or not, to read it. StateError and its kinds if it cannot be."""
+    with ExitStack() as resources:
+        if not is_partitioned(directory):
+            part = open_part(directory, resources)
+            yield CrawlReader(directory, part.manifest, part.store)
+            return
+        partitions = Partitions.read(directory)
+        yield partitions.reader(_open_parts(partitions, resources), running=False)
+
+
+def _open_parts(partitions: Partitions, resources: ExitStack) -> list[Part]:
+    resources.enter_context(DirectoryLock(partitions.directory))
+    return [open_part(member, resources) for member in partitions.members]

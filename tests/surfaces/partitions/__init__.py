@@ -1,0 +1,1 @@
+"""Crawls in partitions, read and steered."""
