@@ -108,3 +108,29 @@ def test_the_commands_of_the_readme_s_examples_exist() -> None:
 def test_the_readme_names_no_file_of_the_repository_that_is_not_there() -> None:
     named = set(re.findall(r"`((?:scripts|config|crawlkit|tests)/[\w./-]+)`", README))
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_the_table_at_the_top_leads_to_every_section_and_no_link_leads_nowhere() -> None:
+    prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
+    anchors = [
+        re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in re.findall(r"^###? (.+)$", prose, re.MULTILINE)
+    ]
+    assert len(anchors) == len(set(anchors))
+    contents = re.findall(r"\]\(#([^)]+)\)", prose.partition("\n## ")[0])
+    assert [anchor for anchor in anchors if anchor not in contents] == []
+    assert [link for link in re.findall(r"\]\(#([^)]+)\)", prose) if link not in anchors] == []
+
+
+def test_the_settings_stand_in_the_groups_of_the_help() -> None:
+    _, _, table = README.partition("| option, key | default |")
+    rows = re.findall(r"^\| (?:\*\*(\w+)\*\*|`-[^|]*, `(\w+)`) \|", table.partition("\n\n")[0], re.MULTILINE)
+    groups = [(title, [name for name in names if name in SETTINGS]) for title, names in SECTIONS.items()]
+    expected = [row for title, names in groups if names for row in [(title, ""), *(("", name) for name in names)]]
+    assert rows == expected
+
+
+def test_every_reason_has_a_remedy_in_the_readme() -> None:
+    section = README.partition("\n### Reasons and remedies\n")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| (`[^|]+`) \| [^|]+ \| [^|]+ \|$", section, re.MULTILINE)
+    with_remedy = {code for row in rows for code in re.findall(r"`([\w.]+)`", row)}
+    assert [reason.value for reason in Reason if reason not in with_remedy] == []
