@@ -34,6 +34,9 @@ RESULTS_A_TURN = 8
 
 LONGEST_WAIT_S = 60.0
 
+IDLE_CHECKPOINT_S = 0.1
+"""The interval of a partition that has nothing to do: what it was led to elsewhere leaves with a checkpoint."""
+
 _MOOT_AT_THE_END = (Ending.LIMIT_TIME, Ending.LOW_SPACE)
 """Stops that mean nothing to a crawl with nothing left to do."""
 
@@ -98,6 +101,11 @@ class Loop:
         """Go on, or end, when there is nothing left to do: others may bring more."""
         self._stands_by = stands_by
         self.wake()
+
+    def fail(self, error: BaseException) -> None:
+        """End the run by raising this: what goes on beside it cannot go on."""
+        self._bug = self._bug or error
+        self._wake.set()
 
     def wake(self) -> None:
         """End a wait: something has changed."""
@@ -176,7 +184,7 @@ class Loop:
 
     def _situation(self, now: float) -> Situation:
         coordinator = self._coordinator
-        interval_over = now - self._last_checkpoint_s >= self._config.checkpoint_interval
+        interval_over = now - self._last_checkpoint_s >= self._checkpoint_interval_s
         return Situation(
             results_waiting=bool(self._results),
             checkpoint_due=coordinator.checkpoint_urgent
@@ -195,6 +203,12 @@ class Loop:
             stopping=self._stop is not None,
             exhausted=coordinator.exhausted and not self._stands_by,
         )
+
+    @property
+    def _checkpoint_interval_s(self) -> float:
+        """How often there is a checkpoint: more often where others wait for what it holds and nothing else is to be done."""
+        interval_s = self._config.checkpoint_interval
+        return min(interval_s, IDLE_CHECKPOINT_S) if self._stands_by and not self._tasks else interval_s
 
     def _ending(self) -> Ending:
         is_moot = self._stop in _MOOT_AT_THE_END and self._coordinator.exhausted and not self._stands_by
@@ -246,7 +260,7 @@ class Loop:
         if len(self._tasks) < self._config.workers and self._nothing_due_until_s > now:
             until = min(until, self._nothing_due_until_s)
         if self._writing is None and self._coordinator.state.changed:
-            until = min(until, self._last_checkpoint_s + self._config.checkpoint_interval)
+            until = min(until, self._last_checkpoint_s + self._checkpoint_interval_s)
         timer = asyncio.get_running_loop().call_later(max(0.0, until - now), self._wake.set)
         try:
             await self._wake.wait()

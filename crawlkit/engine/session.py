@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from crawlkit.clock import Clock, SystemClock
 from crawlkit.config import Config, changed_config
@@ -77,15 +78,15 @@ class Running:
 class Hooks:
     """What the caller is told of: pages; the coordinator, often, to look at only; what to be warned of, as it starts; events.
 
-    `around` wraps the run, so as to stop it; `beside` is open while it goes on, so as to serve it. `watchers` are told what
-    happens.
+    `around` wraps the run (a `Loop`, or a driver of several: `signals.Stoppable`), so as to stop it; `beside` is open
+    while it goes on, so as to serve it. `watchers` are told what happens.
     """
 
     on_page: OnPage | None = None
     on_turn: Callable[[Coordinator], object] = lambda _: None
     on_warning: Callable[[str], object] = lambda _: None
     on_event: OnEvent | None = None
-    around: Callable[[Loop], AbstractContextManager[object]] = nullcontext
+    around: Callable[[Any], AbstractContextManager[object]] = nullcontext
     beside: Callable[[Running], AbstractAsyncContextManager[object]] = nullcontext
     watchers: tuple[Watcher, ...] = ()
 
@@ -149,15 +150,20 @@ async def begin(
         open_archive(state, config)
         callers = _callers(state, hooks, plugged)
         coordinator = _coordinator(state, scope, hooks, surroundings.clock.now(), config, callers)
-        for start in range(0, len(urls), SEEDS_A_BATCH):
-            some = urls[start : start + SEEDS_A_BATCH]
-            for number, url in enumerate(some, start):
-                state.add_seed(number, url)
-            coordinator.admit_seeds(some)
-            coordinator.freeze(surroundings.clock.now()).write()
-            state.installed()
+        admit_seeds(state, coordinator, urls, surroundings.clock)
         state.seal()
         return await _drive(state, coordinator, hooks, surroundings, _Equipment(carried, plugged, earlier))
+
+
+def admit_seeds(state: CrawlState, coordinator: Coordinator, urls: Sequence[str], clock: Clock) -> None:
+    """Begin a crawl with seeds in normal form, in several checkpoints where there are many."""
+    for start in range(0, len(urls), SEEDS_A_BATCH):
+        some = urls[start : start + SEEDS_A_BATCH]
+        for number, url in enumerate(some, start):
+            state.add_seed(number, url)
+        coordinator.admit_seeds(some)
+        coordinator.freeze(clock.now()).write()
+        state.installed()
 
 
 @dataclass(frozen=True, slots=True)

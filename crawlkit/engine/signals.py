@@ -6,11 +6,18 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from crawlkit.engine.ending import Ending
-from crawlkit.engine.loop import Loop
 
 _ENDINGS = {signal.SIGINT: Ending.SIGINT, signal.SIGTERM: Ending.SIGTERM}
+
+
+class Stoppable(Protocol):
+    """A run that can be stopped, from a signal's handler too."""
+
+    def stop(self, how: Ending) -> None:
+        """Start no new fetches, let those in flight finish, end."""
 
 
 class Stopper:
@@ -22,7 +29,7 @@ class Stopper:
         self._stop: Callable[[Ending], object] | None = None
 
     @contextmanager
-    def around(self, loop: Loop) -> Iterator[None]:
+    def around(self, loop: Stoppable) -> Iterator[None]:
         """Let signals stop `loop` while the block runs."""
         running = asyncio.get_running_loop()
 

@@ -42,6 +42,10 @@ MOST_STEERED = 1_000
 """What is kept of a run, the latest: the ledger is a part of each checkpoint."""
 
 
+MADE = "made"
+"""How a run ended that made the crawl and asked for nothing: the next one takes its place in the ledger."""
+
+
 class Run(msgspec.Struct):
     """One `run` or `resume` in the ledger.
 

@@ -17,7 +17,7 @@ from crawlkit.model import OrderReason
 from crawlkit.state import directory as files
 from crawlkit.state import keys, layout
 from crawlkit.state.bloom import MappedBloom, boot_id
-from crawlkit.state.checkpoint import Run, Summary, write_summary
+from crawlkit.state.checkpoint import MADE, Run, Summary, write_summary
 from crawlkit.state.counters import Counters
 from crawlkit.state.distances import Distances
 from crawlkit.state.extents import Archiver, Archiving, Extents, Outbox
@@ -49,6 +49,11 @@ from crawlkit.state.seen import SeenSet
 from crawlkit.state.sitemaps import Sitemaps
 from crawlkit.state.store import Batch, Snapshot, Store
 from crawlkit.state.templates import Templates
+
+
+def new_crawl_id() -> str:
+    """Return an id that no other crawl has."""
+    return uuid.uuid4().hex
 
 
 class Checkpoint:
@@ -106,7 +111,7 @@ class CrawlState:
         """Lock `directory` and begin a crawl in it; seeds, a first checkpoint and `seal` finish the making."""
         with ExitStack() as resources:
             resources.enter_context(files.prepare(directory))
-            crawl_id = uuid.uuid4().hex
+            crawl_id = new_crawl_id()
             store = resources.enter_context(Store(directory / layout.DATABASE, create=True))
             bloom = MappedBloom.create(directory / layout.BLOOM, crawl_id.encode()[:16], boot_id())
             bloom.mark_complete()
@@ -214,10 +219,13 @@ class CrawlState:
     def begin_run(self, now: float) -> Run:
         """Enter a run into the ledger.
 
-        After an unclean end nobody knows which hosts were asked last, so all are quiet from now on. A run that then ends
-        cleanly but early hands that on.
+        That of a crawl that was only made is taken over. After an unclean end nobody knows which hosts were asked
+        last, so all are quiet from now on. A run that then ends cleanly but early hands that on.
         """
         last = self.runs[-1] if self.runs else None
+        if last is not None and last.how == MADE:
+            self.runs[-1] = Run(last.number, now)
+            return self.runs[-1]
         quiet_from_s = None
         if last is not None and last.ended_s is None:
             quiet_from_s = now

@@ -7,6 +7,7 @@ JSON, the second the SHA-256 of the first. `CRAWL` has a format of its own, whic
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -21,6 +22,7 @@ class Table(msgspec.Struct, frozen=True):
     """The content of `PARTITIONS`.
 
     `members` are the crawl ids of the partitions by number; one that owns nothing any more stays, for its archive and ledger.
+    `settings` are those in force, as values: a partition that differs from them is yet to be told.
     `owners` is the number of the owner of each virtual node; `moving` is the table that takes its place once the rows of the
     nodes that differ have moved. `version` counts tables, `epoch` the runs of the crawl.
     """
@@ -31,6 +33,7 @@ class Table(msgspec.Struct, frozen=True):
     version: int = 1
     epoch: int = 0
     moving: list[int] | None = None
+    settings: dict[str, Any] = {}
 
 
 def is_partitioned(directory: Path) -> bool:

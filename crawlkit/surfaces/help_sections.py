@@ -8,6 +8,7 @@ import click
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Crawl": ("inputs", "directory", "since", "config_file", "changes", "retry_failed"),
+        "Partitions": ("partitions", "engine", "ray_address"),
         "Scope": ("scope", "include", "exclude", "sitemaps", "plugin"),
         "Limits": (
             "max_depth", "max_pages", "max_pages_per_host", "max_time", "max_body", "max_links", "max_sitemap_urls",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crawlkit.engine.coordinator import Coordinator
+from crawlkit.state.counters import Counters
 from crawlkit.surfaces.log import Log, LogFormat, Verbosity
 
 Figures = dict[str, float]
@@ -27,17 +28,20 @@ class Progress:
 
     def show(self, coordinator: Coordinator) -> None:
         """Show the state of `coordinator` if it is time to."""
+        self.show_counts(coordinator.state.counters, coordinator.in_flight)
+
+    def show_counts(self, counters: Counters, in_flight: int) -> None:
+        """Show counters, and how many fetches are in flight, if it is time to."""
         now = time.monotonic()
         if now - self._shown_s >= self._every_s:
             self._shown_s = now
             with contextlib.suppress(OSError):  # a terminal that went away, a log on a full disk: no reason to end a crawl
-                self.draw(self._figures(coordinator, now))
+                self.draw(self._figures(counters, in_flight, now))
 
     def draw(self, figures: Figures) -> None:
         """Put `figures` before the user."""
 
-    def _figures(self, coordinator: Coordinator, now: float) -> Figures:
-        counters = coordinator.state.counters
+    def _figures(self, counters: Counters, in_flight: int, now: float) -> Figures:
         self._samples.append((now, counters.records))
         while now - self._samples[0][0] > RATE_OVER_S:
             self._samples.popleft()
@@ -47,8 +51,8 @@ class Progress:
         return {
             "pages": counters.pages,
             "per second": rate,
-            "queued": counters.queued - coordinator.in_flight,
-            "in flight": coordinator.in_flight,
+            "queued": counters.queued - in_flight,
+            "in flight": in_flight,
             "failures": counters.failures,
             "hosts": counters.hosts,
             "elapsed": now - self._began_s,

@@ -20,11 +20,13 @@ from crawlkit.errors import ExitStatus, StorageError, UsageError
 from crawlkit.model import Reason
 from crawlkit.policy.urls import parse_seed
 from crawlkit.state.directory import is_begun
+from crawlkit.state.partitions import is_partitioned
 from crawlkit.surfaces.control.server import serving
 from crawlkit.surfaces.help_sections import SectionedCommand
 from crawlkit.surfaces.log import Log, LogFormat, Verbosity
 from crawlkit.surfaces.options import config_file_option, given, parse_set, setting_options
-from crawlkit.surfaces.progress import open_progress
+from crawlkit.surfaces.partition_options import partition_options, read_partitions
+from crawlkit.surfaces.progress import Progress, open_progress
 from crawlkit.surfaces.settings import gather
 from crawlkit.surfaces.watching import Beside, all_beside, watching
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from crawlkit.surfaces.live_page.serving import Desk
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Session = Callable[[Hooks, Progress], Coroutine[Any, Any, Outcome]]
 
 
 def _talking_options(command: Decorated) -> Decorated:
@@ -65,6 +68,7 @@ def _talking_options(command: Decorated) -> Decorated:
 )
 @config_file_option
 @setting_options
+@partition_options
 @_talking_options
 def run_command(
     seeds: tuple[str, ...],
@@ -78,7 +82,12 @@ def run_command(
     settings = gather(Path.cwd(), config_file, os.environ, given(params))
     all_seeds = [*seeds, *(seed for name in inputs for seed in _read_seeds(name))]
     into = directory or default_directory(all_seeds)
-    return _run(into, params, lambda hooks: begin(all_seeds, into, settings.config, hooks, Surroundings(), since))
+    partitions = read_partitions(params["partitions"])
+    if partitions is not None:
+        from crawlkit.surfaces.partitioned import run_session  # noqa: PLC0415  (most runs need none of it)
+
+        return _run(into, params, run_session(all_seeds, into, settings.config, partitions, {**params, "since": since}))
+    return _run(into, params, lambda hooks, _: begin(all_seeds, into, settings.config, hooks, Surroundings(), since))
 
 
 @click.command("resume", cls=SectionedCommand)
@@ -91,12 +100,19 @@ def run_command(
     metavar="[=REASON,...]",
     help="Try failures again: all, or for some reasons.",
 )
+@partition_options
 @_talking_options
 def resume_command(directory: Path, changes: tuple[str, ...], retry_failed: str | None, **params: Any) -> int:
     """Go on with the crawl in DIR, after a crash, a stop or a limit."""
     changed = parse_set(changes)
     retry = frozenset[Reason]() if retry_failed is None else read_reasons(retry_failed)
-    return _run(directory, params, lambda hooks: go_on(directory, changed, hooks, Surroundings(), retry))
+    if is_partitioned(directory):
+        from crawlkit.surfaces.partitioned import resume_session  # noqa: PLC0415
+
+        return _run(directory, params, resume_session(directory, changed, retry, params))
+    if params["partitions"] is not None:
+        raise UsageError(f"--partitions: {directory} is one crawl; begin one in partitions: crawlkit run --partitions N SEED")
+    return _run(directory, params, lambda hooks, _: go_on(directory, changed, hooks, Surroundings(), retry))
 
 
 def _read_seeds(name: str) -> list[str]:
@@ -131,7 +147,7 @@ def _page_desk(place: str | None, log: Log) -> "Iterator[Desk | None]":
         yield desk
 
 
-def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Coroutine[Any, Any, Outcome]]) -> int:
+def _run(directory: Path, params: dict[str, Any], session: Session) -> int:
     """Run a session with progress and signals; say how it ended and return its status."""
     verbosity = Verbosity.QUIET if params["quiet"] else Verbosity(min(Verbosity.NORMAL + params["verbose"], Verbosity.ALL))
     log = Log(directory, LogFormat(params["log_format"]), verbosity, SystemClock())
@@ -158,7 +174,7 @@ def _run(directory: Path, params: dict[str, Any], session: Callable[[Hooks], Cor
                 beside=partial(all_beside, besides=besides),
                 watchers=watch.watchers,
             )
-            outcome = run_async(session(hooks))
+            outcome = run_async(session(hooks, progress))
     except StorageError as error:
         log.fail(str(error), resumable=is_begun(directory))
         return ExitStatus.STORAGE

@@ -1,0 +1,84 @@
+"""Making a crawl in partitions: a directory with its seeds for each, then the table, then `CRAWL`, which makes it exist."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from crawlkit.clock import Clock
+from crawlkit.config import Config, to_toml, to_values
+from crawlkit.durable import replace_file
+from crawlkit.engine.abroad import Abroad
+from crawlkit.engine.coordinator import Coordinator
+from crawlkit.engine.hook import Callers
+from crawlkit.engine.network import check_network, seeds_private_addresses
+from crawlkit.engine.plugging import load_plugins
+from crawlkit.engine.session import admit_seeds
+from crawlkit.errors import UsageError
+from crawlkit.model import GroupBy, OrderReason
+from crawlkit.policy.partition import Owners
+from crawlkit.policy.scope import Scope
+from crawlkit.policy.urls import host_of
+from crawlkit.state import directory as files
+from crawlkit.state import layout
+from crawlkit.state.checkpoint import MADE
+from crawlkit.state.crawl import CrawlState, new_crawl_id
+from crawlkit.state.partitions import Table, member_directory, seal_partitioned, write_seeds, write_table
+from crawlkit.state.space import check_space
+
+
+def check_settings(config: Config) -> None:
+    """UsageError for settings that partitions cannot keep."""
+    if config.group_by is not GroupBy.HOST:
+        raise UsageError("--group-by address cannot go with --partitions: hosts of one address may be in different partitions")
+
+
+async def found_crawl(urls: Sequence[str], directory: Path, config: Config, partitions: int, clock: Clock) -> None:
+    """Make a crawl in `partitions` partitions (1 to `VIRTUAL_NODES`) that begins with seeds `urls`, in normal form.
+
+    UsageError, ConfigError for settings that cannot be, StateError and its kinds for the directory, StorageError.
+    """
+    check_settings(config)
+    plugged = load_plugins(config.plugin)
+    config = replace(config, plugin=plugged.pins)
+    check_network(config)
+    check_space(directory, config.min_free_disk)
+    private = await seeds_private_addresses(urls, config)
+    owners = Owners.even(partitions)
+    with ExitStack() as resources:
+        resources.enter_context(files.prepare(directory))
+        crawl_id = new_crawl_id()
+        write_seeds(directory, urls)
+        founding = _Founding(urls, config, Scope.of(urls, config, plugged.accepts), owners, private)
+        members = [founding.make(number, member_directory(directory, number), clock) for number in range(partitions)]
+        replace_file(directory / layout.CONFIG, to_toml(config).encode())
+        write_table(directory, Table(crawl_id, members, list(owners.table), settings=to_values(config)))
+        seal_partitioned(directory, crawl_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Founding:
+    """What the partitions of a new crawl have in common."""
+
+    urls: Sequence[str]
+    config: Config
+    scope: Scope
+    owners: Owners
+    private: Mapping[str, Iterable[str]]
+
+    def make(self, number: int, directory: Path, clock: Clock) -> str:
+        """Make a partition with those seeds that belong to it; return its crawl id."""
+        with CrawlState.create(directory, self.config) as state:
+            state.allow_private(self.private)
+            callers = Callers(abroad=Abroad(state.letters, self.owners, number))
+            coordinator = Coordinator(state, self.config, self.scope, clock.now(), callers)
+            if self.config.plugin:
+                state.counters.depend(OrderReason.HOOK)
+            own = [url for url in self.urls if self.owners.of(host_of(url)) == number]
+            admit_seeds(state, coordinator, own, clock)
+            coordinator.note_time(clock.now())
+            state.end_run(clock.now(), MADE)
+            coordinator.freeze(clock.now()).write()
+            state.installed()
+            state.seal()
+            return state.crawl_id
