@@ -5,11 +5,10 @@ A partition is in a session of its own, so that keys pressed in a terminal reach
 
 import asyncio
 import contextlib
-import socket
 import subprocess
 from collections.abc import Sequence
 
-from crawlkit.cluster.frames import Frames
+from crawlkit.net.frames import Frames, inherited, pair
 
 
 class Process:
@@ -49,7 +48,7 @@ class Processes:
 
     async def start(self, number: int) -> Process:
         """Start a partition's process."""
-        ours, theirs = socket.socketpair()
+        ours, theirs = pair()
         with theirs:
             descriptor = theirs.fileno()
             process = await asyncio.create_subprocess_exec(
@@ -60,11 +59,9 @@ class Processes:
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        reader, writer = await asyncio.open_connection(sock=ours)
-        return Process(process, Frames(reader, writer))
+        return Process(process, await Frames.over(ours))
 
 
 async def open_line(descriptor: int) -> Frames:
     """Return the partition's side of the line."""
-    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=descriptor))
-    return Frames(reader, writer)
+    return await Frames.over(inherited(descriptor))

@@ -1,6 +1,18 @@
-"""Messages over a stream socket: the length in four bytes, then the message."""
+"""Messages between a process and one that it starts, over a pair of sockets: the length in four bytes, then the message."""
 
 import asyncio
+import socket
+from typing import Self
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Return the two ends of a connection: one to keep, one to be inherited."""
+    return socket.socketpair()
+
+
+def inherited(descriptor: int) -> socket.socket:
+    """Return the end of a connection that this process inherited."""
+    return socket.socket(fileno=descriptor)
 
 
 class Frames:
@@ -9,6 +21,11 @@ class Frames:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+
+    @classmethod
+    async def over(cls, connection: socket.socket) -> Self:
+        """Return the messages over one end of a connection, which is closed with them."""
+        return cls(*await asyncio.open_connection(sock=connection))
 
     async def receive(self) -> bytes | None:
         """Return the next message, None once the other end is gone."""
