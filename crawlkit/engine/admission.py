@@ -41,7 +41,7 @@ class Admission:
         callers: Callers = NOBODY,
     ) -> None:
         self._state = state
-        self._scope = scope
+        self.scope = scope
         self._max_depth = config.max_depth
         self._traps = Traps.of(config)
         self._budget = budget
@@ -129,7 +129,7 @@ class Admission:
     def _out_of_scope(self, url: str) -> Refusal | None:
         refusal = self._refused.get(url)
         if refusal is None:
-            refusal = self._scope.judge(url).refusal
+            refusal = self.scope.judge(url).refusal
             if refusal is not None:
                 if len(self._refused) >= REFUSED_IN_MEMORY:
                     self._refused.clear()

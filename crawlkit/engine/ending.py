@@ -25,11 +25,6 @@ class Ending(StrEnum):
     LOW_SPACE = "low_space"
     HELD = "held"  # all that is left is at hosts that people hold
 
-    @property
-    def is_limit(self) -> bool:
-        """Whether a limit of the settings was reached with something left."""
-        return self in _LIMITS
-
 
 _HOSTS_A_SCAN = 1_024
 

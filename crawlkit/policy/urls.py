@@ -123,14 +123,6 @@ def host_of(url: str) -> str:
     return authority.rpartition(":")[0]
 
 
-def port_of(url: str) -> int:
-    """Return the port of a normal form, the scheme's own (80, 443) where it names none."""
-    authority = url.split("/", 3)[2]
-    if ":" not in authority or authority.endswith("]"):
-        return 443 if url.startswith("https:") else 80
-    return int(authority.rpartition(":")[2])
-
-
 def origin_of(url: str) -> str:
     """Return scheme, host and port of a normal form, like `https://example.com:8443`; a default port is left out."""
     return url[: url.index("/", 8)]

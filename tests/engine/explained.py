@@ -52,7 +52,7 @@ def _dropped(driver: Driver) -> None:
 
 def explain(driver: Driver, url: str, most_searched: int = MOST_SEARCHED) -> Explanation:
     """Explain a URL of a crawl that is running."""
-    return Explainer(driver.state.look()).explain(url, driver.clock.now(), most_searched)
+    return Explainer(driver.state.look(), driver.coordinator.admission.scope).explain(url, driver.clock.now(), most_searched)
 
 
 def explain_stopped(driver: Driver, url: str, most_searched: int = MOST_SEARCHED) -> Explanation:

@@ -1,6 +1,7 @@
 """Every code that an explanation may have, with its golden answer."""
 
 import copy
+import tracemalloc
 from pathlib import Path
 
 import msgspec
@@ -124,6 +125,20 @@ def test_a_seed_that_was_added_outside_of_the_scope(tmp_path: Path) -> None:
         said = explain(driver, "http://b.test/")
         assert (said.standing, said.rules[0].passed, said.rules[0].detail) == ("queued", True, "added as a seed")
         assert not explain(driver, "http://b.test/x").rules[0].passed
+
+
+def test_what_a_running_crawl_tells_of_a_url_does_not_take_reading_all_its_seeds(tmp_path: Path) -> None:
+    seeds = [f"{A}/{number}" for number in range(5_000)]
+    with Explained(tmp_path / "crawl", {}, seeds=seeds, robots=False) as driver:
+        explain(driver, seeds[0])
+        tracemalloc.start()
+        try:
+            said = explain(driver, seeds[1])
+            peak_bytes = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert (said.standing, said.rules[1].detail) == ("queued", "seeds are exempt")
+    assert peak_bytes < 300_000  # the list of them alone takes more
 
 
 def test_a_breaker_that_opened_and_a_host_that_was_given_up(tmp_path: Path) -> None:

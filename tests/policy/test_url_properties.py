@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawlkit.errors import UsageError
-from crawlkit.policy.urls import Joiner, host_of, normalise, origin_of, parse_seed, path_of, port_of, resolve_location
+from crawlkit.policy.urls import Joiner, host_of, normalise, origin_of, parse_seed, path_of, resolve_location
 
 _PIECES = [
     "http:", "https:", "HTTP:", "ftp:", "javascript:", "//", "/", "\\", "@", ":", "?", "#", ".", "..", "%2e", "%2F",
@@ -49,7 +49,6 @@ def test_the_parts_of_a_normal_form_are_what_the_parser_says(text: str) -> None:
         return
     parsed = URL(url)
     assert host_of(url) == parsed.hostname
-    assert port_of(url) == int(parsed.port or {"http:": 80, "https:": 443}[parsed.protocol])
     assert origin_of(url) == parsed.origin
     assert origin_of(url) + path_of(url) == url
     assert (parsed.username, parsed.password, parsed.hash) == ("", "", "")

@@ -8,7 +8,7 @@ import pytest
 
 from crawlkit.errors import UsageError
 from crawlkit.policy.charset import decode
-from crawlkit.policy.urls import Joiner, host_of, normalise, origin_of, parse_seed, path_of, port_of, resolve_location
+from crawlkit.policy.urls import Joiner, host_of, normalise, origin_of, parse_seed, path_of, resolve_location
 from tests.shared_cases import bugs, suite
 
 
@@ -245,20 +245,20 @@ def test_a_location_is_used_or_none(raw: bytes, target: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "host", "port", "origin", "path"),
+    ("url", "host", "origin", "path"),
     [
-        ("http://a/", "a", 80, "http://a", "/"),
-        ("https://a/", "a", 443, "https://a", "/"),
-        ("https://example.com:8443/x?y=:@/", "example.com", 8443, "https://example.com:8443", "/x?y=:@/"),
-        ("http://example.com/a:1?b", "example.com", 80, "http://example.com", "/a:1?b"),
-        ("http://[::1]/?", "[::1]", 80, "http://[::1]", "/?"),
-        ("https://[2001:db8::1]:444/a", "[2001:db8::1]", 444, "https://[2001:db8::1]:444", "/a"),
-        ("http://127.0.0.1:8080/", "127.0.0.1", 8080, "http://127.0.0.1:8080", "/"),
+        ("http://a/", "a", "http://a", "/"),
+        ("https://a/", "a", "https://a", "/"),
+        ("https://example.com:8443/x?y=:@/", "example.com", "https://example.com:8443", "/x?y=:@/"),
+        ("http://example.com/a:1?b", "example.com", "http://example.com", "/a:1?b"),
+        ("http://[::1]/?", "[::1]", "http://[::1]", "/?"),
+        ("https://[2001:db8::1]:444/a", "[2001:db8::1]", "https://[2001:db8::1]:444", "/a"),
+        ("http://127.0.0.1:8080/", "127.0.0.1", "http://127.0.0.1:8080", "/"),
     ],
 )
-def test_the_parts_of_a_normal_form_are_its_slices(url: str, host: str, port: int, origin: str, path: str) -> None:
+def test_the_parts_of_a_normal_form_are_its_slices(url: str, host: str, origin: str, path: str) -> None:
     assert normalise(url) == url
-    assert (host_of(url), port_of(url), origin_of(url), path_of(url)) == (host, port, origin, path)
+    assert (host_of(url), origin_of(url), path_of(url)) == (host, origin, path)
 
 
 @pytest.mark.parametrize(

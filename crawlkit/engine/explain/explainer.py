@@ -1,7 +1,7 @@
 """Puts an explanation together, of a crawl that is open to be read or is running."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -10,7 +10,7 @@ from crawlkit.engine.explain.answer import Code, Explanation, Fate, Linkers, Pat
 from crawlkit.engine.explain.path import path_past, path_to
 from crawlkit.engine.explain.unseen import why_unseen
 from crawlkit.engine.explain.words import remedy_of, summary_of
-from crawlkit.model import Kind, Record, Refusal
+from crawlkit.model import Kind, Record, Refusal, Source
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.url_steps import read_url
 from crawlkit.policy.urls import host_of
@@ -39,12 +39,15 @@ class _Found:
 class Explainer:
     """Explains URLs of one crawl. Settings and seeds are read once: after a change of settings make another."""
 
-    def __init__(self, looking: Looking) -> None:
+    def __init__(self, looking: Looking, scope: Scope | None = None) -> None:
+        """Take the scope of a crawl that runs from it: else all seeds are read, of which there may be a million.
+
+        What plugins say of a URL is not asked anew, by either way.
+        """
         self._looking = looking
         self._config = looking.config()
         self._settings = rules.Settings(self._config)
-        self._seeds = frozenset(looking.seeds())
-        self._scope = Scope.of(looking.first_seeds(), self._config)
+        self._scope = Scope.of(looking.first_seeds(), self._config) if scope is None else replace(scope, accepts=None)
 
     def explain(self, text: str, now: float, most_searched: int = MOST_SEARCHED) -> Explanation:
         """Return the verdict on `text`, as typed; `now` in seconds since the epoch. Any text has one.
@@ -59,8 +62,9 @@ class Explainer:
         if reading.url is None:
             assert reading.problem is not None
             return self._in_words(reading.problem, said)
-        alone = self._rulings_alone(reading.url)
-        found = self._find(reading.url, alone, most_searched)
+        entry = self._looking.entry(reading.url, host_of(reading.url))
+        alone = self._rulings_alone(reading.url, entry)
+        found = self._find(reading.url, entry, alone, most_searched)
         return self._in_words(found.code, self._with_facts(said, reading.url, alone, found, now))
 
     def _in_words(self, code: Code, said: Explanation) -> Explanation:
@@ -68,16 +72,15 @@ class Explainer:
         remedy = remedy_of(code, said, looking.directory, running=looking.running)
         return msgspec.structs.replace(said, code=code.value, summary=summary_of(code, said), remedy=remedy)
 
-    def _rulings_alone(self, url: str) -> tuple[Ruling, Ruling]:
-        """Return what the rules say that look at the URL alone."""
-        is_seed = url in self._seeds
-        is_added = is_seed and url not in self._scope.seeds
+    def _rulings_alone(self, url: str, entry: SeenEntry | None) -> tuple[Ruling, Ruling]:
+        """Return what the rules say that look at the URL alone, and at whether it is a seed."""
+        is_first = url in self._scope.seeds
+        is_added = not is_first and entry is not None and bool(entry.sources & Source.SEED)
         scope = rules.ADDED if is_added else rules.scope_ruling(url, self._scope, self._settings)
-        return scope, rules.trap_ruling(url, is_seed, self._settings)
+        return scope, rules.trap_ruling(url, is_first or is_added, self._settings)
 
-    def _find(self, url: str, alone: Sequence[Ruling], most: int) -> _Found:
+    def _find(self, url: str, entry: SeenEntry | None, alone: Sequence[Ruling], most: int) -> _Found:
         looking = self._looking
-        entry = looking.entry(url, host_of(url))
         stored = looking.pages.get(url)
         if stored is not None:
             return _settled(looking.pages.marked(stored), path_to(looking, url, most))

@@ -145,7 +145,8 @@ class _Server:
                 assert_never(unknown)
 
     def _explain(self, url: str) -> Explanation:
-        explainer = Explainer(self._running.coordinator.state.look())
+        coordinator = self._running.coordinator
+        explainer = Explainer(coordinator.state.look(), coordinator.admission.scope)
         return explainer.explain(url, self._running.clock.now(), SEARCHED_RECORDS)
 
     @contextmanager
