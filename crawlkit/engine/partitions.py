@@ -92,6 +92,14 @@ class Partitions:
         return CrawlReader(self.directory, self.manifest, store, archives=self.archives(parts), running=running)
 
 
+def check_crawl(directory: Path) -> None:
+    """StateError and its kinds unless there is a crawl, in partitions or not, that this version reads."""
+    if is_partitioned(directory):
+        Partitions.read(directory)
+    else:
+        read_manifest(directory)
+
+
 def summary_of(directory: Path) -> Summary:
     """Return what the last checkpoint says of a crawl, in partitions or not; StateError and its kinds if there is none."""
     if is_partitioned(directory):

@@ -102,15 +102,17 @@ class Steering:
 
 
 @contextmanager
-def steering_stopped(directory: Path) -> Iterator[tuple[CrawlState, Config, Steering]]:
+def steering_stopped(directory: Path, span: Sequence[str] | None = None) -> Iterator[tuple[CrawlState, Config, Steering]]:
     """Open a crawl that does not run, to steer it; what was done is on disk when the block ends. StateError and its kinds.
 
-    No run is entered into the ledger for it: what was done stands with the last one.
+    No run is entered into the ledger for it: what was done stands with the last one. `span` are the seeds that span the scope:
+    of a partition, those of the whole crawl.
     """
     with CrawlState.open(directory) as state:
         config = state.config()
         budget = Budget(state.templates, config.template_budget)
-        admission = Admission(state, Scope.of(state.first_seeds(), config), config, budget, lambda _: None)
+        scope = Scope.of(state.first_seeds() if span is None else span, config)
+        admission = Admission(state, scope, config, budget, lambda _: None)
         yield state, config, Steering(state, admission, lambda _host, _now: None)
         state.checkpoint()
 

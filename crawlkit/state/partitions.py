@@ -38,7 +38,10 @@ class Table(msgspec.Struct, frozen=True):
 
 def is_partitioned(directory: Path) -> bool:
     """Whether a crawl in partitions was begun in `directory`, whatever became of its table."""
-    return (directory / CRAWL).exists() and ((directory / PARTITIONS).exists() or (directory / MEMBERS).is_dir())
+    try:
+        return (directory / CRAWL).exists() and ((directory / PARTITIONS).exists() or (directory / MEMBERS).is_dir())
+    except OSError:  # no way in, a name that is too long: who reads its `CRAWL` says so
+        return False
 
 
 def member_directory(directory: Path, number: int) -> Path:

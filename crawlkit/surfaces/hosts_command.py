@@ -8,10 +8,12 @@ import click
 import msgspec
 
 from crawlkit.config_units import parse_duration
-from crawlkit.engine.figures import HostFigures
+from crawlkit.engine.figures import HostFigures, first_hosts
+from crawlkit.engine.partitions import Partitions, check_crawl
 from crawlkit.engine.resting import hosts_at_rest
 from crawlkit.errors import UsageError
-from crawlkit.state.directory import is_held, read_manifest
+from crawlkit.state.directory import is_held
+from crawlkit.state.partitions import is_partitioned
 from crawlkit.state.reading import open_crawl_for_reading
 from crawlkit.surfaces.control.client import NoAnswer, ask
 from crawlkit.surfaces.control.messages import Do, Request
@@ -70,7 +72,15 @@ def _list(directory: Path, limit: int, *, as_json: bool) -> None:
 
 
 def _hosts(directory: Path, limit: int) -> list[HostFigures]:
-    read_manifest(directory)
+    check_crawl(directory)
+    if not is_partitioned(directory):
+        return _hosts_of(directory, limit)
+    partitions = Partitions.read(directory)
+    found = [host for member in partitions.members for host in _hosts_of(member, limit)]
+    return first_hosts(found, limit)
+
+
+def _hosts_of(directory: Path, limit: int) -> list[HostFigures]:
     if is_held(directory):
         try:
             live = ask(directory, Request(do=Do.STATUS, hosts=limit)).live

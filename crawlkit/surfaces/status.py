@@ -26,11 +26,27 @@ class CrawlCondition(StrEnum):
     FINISHED = "finished"
 
 
+class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition in figures like those of `Status`; `nodes` are the virtual nodes that it owns."""
+
+    number: int
+    state: CrawlCondition
+    live: bool
+    nodes: int
+    pages: int
+    failures: int
+    queued: int
+    in_flight: int
+    seen: int
+    hosts: int
+    requests: int
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """What `status --json` prints: figures over all runs, of this moment if `live`, else as of the last checkpoint.
 
     `recent_per_s` counts URLs of any kind that settled lately, `eta_s` is null where nothing can be said, `disk_bytes` is
-    what the directory takes, `waiting` names hosts.
+    what the directory takes, `waiting` names hosts. `partitions` is there only for a crawl that has some.
     """
 
     state: CrawlCondition
@@ -60,6 +76,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     refused: dict[str, int]
     runs: list[Run]
     waiting: list[HostFigures]
+    partitions: list[PartitionStatus] | msgspec.UnsetType = msgspec.UNSET
 
 
 def live_status(live: Live, directory: Path) -> Status:
@@ -133,6 +150,7 @@ def as_text(status: Status) -> str:
     values: dict[str, Any] = msgspec.structs.asdict(status)
     runs: list[Run] = values.pop("runs")
     waiting: list[HostFigures] = values.pop("waiting")
+    partitions: list[PartitionStatus] | msgspec.UnsetType = values.pop("partitions")
     values["live"] = "yes" if status.live else "no, as of the last checkpoint"
     values["paused"] = "yes: crawlkit continue goes on" if status.paused else "no"
     values["sitemaps"] = ", ".join(f"{name} {count}" for name, count in status.sitemaps.items())
@@ -145,8 +163,15 @@ def as_text(status: Status) -> str:
         ended = going_on if run.ended_s is None else run.how
         lines.append(f"run {run.number:<11} {ended}; {run.requests} requests, {run.checkpoints} checkpoints")
         lines += [f"  {event.action} {event.what or ''}".rstrip() for event in run.steered[-_STEERED_SHOWN:]]
+    lines += [f"partition {_partition_text(part)}" for part in partitions or ()]
     lines += [f"host {host_text(host)}" for host in waiting]
     return "\n".join(lines)
+
+
+def _partition_text(part: PartitionStatus) -> str:
+    share = f"{part.nodes} virtual nodes" if part.nodes else "owns nothing any more"
+    figures = f"{part.pages} pages, {part.queued} queued, {part.in_flight} in flight, {part.seen} seen, {part.hosts} hosts"
+    return f"{part.number:03} {part.state}; {figures}; {share}"
 
 
 def as_line(status: Status) -> str:

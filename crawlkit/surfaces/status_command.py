@@ -7,10 +7,13 @@ from pathlib import Path
 import click
 import msgspec
 
+from crawlkit.engine.partitions import Partitions, check_crawl
 from crawlkit.state.checkpoint import read_summary
-from crawlkit.state.directory import is_held, read_manifest
+from crawlkit.state.directory import is_held
+from crawlkit.state.partitions import is_partitioned
 from crawlkit.surfaces.control.client import NoAnswer, ask
 from crawlkit.surfaces.control.messages import Do, Request
+from crawlkit.surfaces.partitioned_status import partitioned_status
 from crawlkit.surfaces.status import CrawlCondition, Status, as_line, as_text, live_status, status_of
 
 REDRAW_EVERY_S = 1.0
@@ -23,7 +26,7 @@ REDRAW_EVERY_S = 1.0
 @click.option("--hosts", default=10, show_default=True, metavar="N", type=click.IntRange(0, 10_000), help="Name N hosts.")
 def status_command(directory: Path, as_json: bool, watch: bool, hosts: int) -> None:
     """Say how far the crawl in DIR is: at this moment while it runs, else as of its last checkpoint."""
-    read_manifest(directory)
+    check_crawl(directory)
     status = status_now(directory, hosts)
     if not watch:
         _print(status, as_json=as_json)
@@ -35,6 +38,8 @@ def status_command(directory: Path, as_json: bool, watch: bool, hosts: int) -> N
 
 def status_now(directory: Path, hosts: int) -> Status:
     """Return the status of a crawl, with up to `hosts` hosts if it answers."""
+    if is_partitioned(directory):
+        return partitioned_status(Partitions.read(directory), hosts)
     if is_held(directory):
         try:
             live = ask(directory, Request(do=Do.STATUS, hosts=hosts)).live

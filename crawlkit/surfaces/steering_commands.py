@@ -1,13 +1,17 @@
 """`crawlkit pause`, `crawlkit continue` and `crawlkit add`: orders to a crawl, whether it runs or not."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from crawlkit.state.directory import is_held, read_manifest
+from crawlkit.engine.partitions import Partitions, check_crawl
+from crawlkit.state.directory import is_held
+from crawlkit.state.partitions import is_partitioned
 from crawlkit.surfaces.control.client import NoAnswer, ask
 from crawlkit.surfaces.control.messages import Do, Request
+from crawlkit.surfaces.control.partitioned import order_partitions
 from crawlkit.surfaces.speech import say
 
 _directory = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
@@ -43,15 +47,20 @@ def order(directory: Path, request: Request) -> None:
 
     StateError and its kinds, UsageError for what the order names.
     """
-    read_manifest(directory)
+    check_crawl(directory)
+    if is_partitioned(directory):
+        say(*(f"crawlkit: {done}" for done in order_partitions(Partitions.read(directory), request, _done)))
+    else:
+        say(f"crawlkit: {_done(directory, request)}")
+
+
+def _done(directory: Path, request: Request, span: Sequence[str] | None = None) -> str:
     if is_held(directory):
         try:
-            say(f"crawlkit: {ask(directory, request).done}")
+            return ask(directory, request).done or ""
         except NoAnswer:
             if is_held(directory):
                 raise
-        else:
-            return
     from crawlkit.surfaces.control.stopped import carry_out  # noqa: PLC0415  (what a running crawl does needs little)
 
-    say(f"crawlkit: {carry_out(directory, request, time.time())}")
+    return carry_out(directory, request, time.time(), span)

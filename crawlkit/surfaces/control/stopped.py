@@ -1,5 +1,6 @@
 """Orders to a crawl that does not run: its directory is opened for them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from crawlkit.engine.network import seeds_private_addresses
@@ -10,9 +11,12 @@ from crawlkit.surfaces.control.messages import Do, Request
 from crawlkit.surfaces.control.orders import note_added, steer
 
 
-def carry_out(directory: Path, request: Request, now: float) -> str:
-    """Do what is asked for, and return what was done, which is on disk then; UsageError, StateError and its kinds."""
-    with steering_stopped(directory) as (state, config, steering):
+def carry_out(directory: Path, request: Request, now: float, span: Sequence[str] | None = None) -> str:
+    """Do what is asked for, and return what was done, which is on disk then; UsageError, StateError and its kinds.
+
+    `span` is there for a partition: the seeds that span the scope of the whole crawl.
+    """
+    with steering_stopped(directory, span) as (state, config, steering):
         if request.do is not Do.ADD:
             return steer(steering, None, request, now)
         seeds = read_seeds(request.seeds)

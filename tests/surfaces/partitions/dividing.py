@@ -65,7 +65,11 @@ SITE = Site(
     }
 )
 
-SETTINGS = {"delay": 0, "retries": 0, "text": True, "anchors": True, "sitemaps": True, "near_duplicates": True, "max_depth": 3}
+ADDRESSES = ("*.test=127.0.0.1:9", "*.example=127.0.0.1:9")
+SETTINGS = {
+    **{"delay": 0, "retries": 0, "max_depth": 3, "resolve": ADDRESSES},
+    **{"text": True, "anchors": True, "sitemaps": True, "near_duplicates": True},
+}
 
 
 def crawled_whole(directory: Path, **settings: Any) -> Path:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from crawlkit.errors import StateError
-from crawlkit.state.directory import Manifest, read_manifest
+from crawlkit.state.directory import PARTITIONED_FORMAT, Manifest, read_manifest
 from crawlkit.state.layout import CRAWL, PARTITIONS, SEEDS
 from crawlkit.state.partitions import member_directory
 from crawlkit.testing.server import SiteServer
@@ -44,7 +44,7 @@ def lose_table(directory: Path) -> None:
 
 
 def exchange_table(directory: Path) -> None:
-    (directory / CRAWL).write_bytes(msgspec.json.encode(Manifest(2, "of another")))
+    (directory / CRAWL).write_bytes(msgspec.json.encode(Manifest(PARTITIONED_FORMAT, "of another")))
 
 
 def lose_seeds(directory: Path) -> None:
@@ -52,7 +52,7 @@ def lose_seeds(directory: Path) -> None:
 
 
 def make_newer(directory: Path) -> None:
-    (directory / CRAWL).write_bytes(msgspec.json.encode(Manifest(3, "x", "crawlkit 9.0")))
+    (directory / CRAWL).write_bytes(msgspec.json.encode(Manifest(909, "x", "crawlkit 9.0")))
 
 
 BROKEN = [
@@ -62,7 +62,7 @@ BROKEN = [
     (damage_table, "own.crawl/PARTITIONS does not match its checksum: restore it from a copy"),
     (lose_table, "own.crawl/PARTITIONS cannot be read"),
     (exchange_table, "CRAWL and PARTITIONS in own.crawl are of different crawls"),
-    (make_newer, "own.crawl has format 3, made by crawlkit 9.0"),
+    (make_newer, "own.crawl has format 909, made by crawlkit 9.0"),
 ]
 COMMANDS = [("report",), ("export", "--to", "csv", "-o", "x"), ("search", "word"), ("diff", "y.jsonl")]
 
