@@ -6,6 +6,7 @@
 import msgspec
 
 from crawlkit.model import Kind, Reason
+from crawlkit.state.checkpoint import Action
 
 
 class _Event(msgspec.Struct, frozen=True, tag_field="event"):
@@ -94,4 +95,11 @@ class HostGivenUp(_Event, frozen=True, tag="host.given_up"):
     host: str
 
 
-Event = RunBegan | Claimed | Settled | Retrying | RobotsRead | SitemapRead | HostPaused | HostRecovered | HostGivenUp
+class Ordered(_Event, frozen=True, tag="steered"):
+    """People changed the crawl while it ran: paused it, let it go on, held, released or dropped a host, added seeds."""
+
+    action: Action
+    what: str | None
+
+
+Event = RunBegan | Claimed | Settled | Retrying | RobotsRead | SitemapRead | HostPaused | HostRecovered | HostGivenUp | Ordered

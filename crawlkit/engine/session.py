@@ -72,6 +72,7 @@ class Running:
     config: Config
     clock: Clock
     resolver: GuardedResolver
+    on_event: OnEvent | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,7 @@ async def _drive(
         worker = Worker(transport, config, surroundings.clock, extra, resolver, earlier=earlier, plugged=plugged)
         loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn, hooks.watchers)
         with hooks.around(loop):
-            async with hooks.beside(Running(coordinator, loop, config, surroundings.clock, resolver)):
+            async with hooks.beside(Running(coordinator, loop, config, surroundings.clock, resolver, hooks.on_event)):
                 how = await loop.run()
         return Outcome(state.directory, how, state.counters, () if state.counters.pages else _barren_seeds(state))
     finally:

@@ -14,6 +14,8 @@ from crawlkit.config import Config
 from crawlkit.engine.admission import Admission
 from crawlkit.engine.budget import Budget
 from crawlkit.engine.coordinator import Coordinator
+from crawlkit.engine.events import Ordered
+from crawlkit.engine.telling import OnEvent
 from crawlkit.errors import UsageError
 from crawlkit.model import OrderReason, Source
 from crawlkit.policy.edges import Edge
@@ -36,21 +38,29 @@ class Added:
 
 
 class Steering:
-    """Changes a crawl on behalf of people; `look_at` is told of hosts that may be asked at another time now."""
+    """Changes a crawl on behalf of people.
 
-    def __init__(self, state: CrawlState, admission: Admission, look_at: Callable[[Host, float], object]) -> None:
+    `look_at` is told of hosts that may be asked at another time now, `on_event` of what was done.
+    """
+
+    def __init__(
+        self, state: CrawlState, admission: Admission, look_at: Callable[[Host, float], object], on_event: OnEvent | None = None
+    ) -> None:
         self._state = state
         self._admission = admission
         self._look_at = look_at
+        self._on_event = on_event
 
     @classmethod
-    def of(cls, coordinator: Coordinator) -> "Steering":
+    def of(cls, coordinator: Coordinator, on_event: OnEvent | None = None) -> "Steering":
         """Return the steering of a crawl that runs."""
-        return cls(coordinator.state, coordinator.admission, coordinator.schedule.look_at)
+        return cls(coordinator.state, coordinator.admission, coordinator.schedule.look_at, on_event)
 
     def note(self, action: Action, what: str | None, now: float) -> None:
-        """Enter something into the ledger."""
+        """Enter something into the ledger, and tell of it."""
         self._state.runs[-1].note(Steered(now, action, what))
+        if self._on_event is not None:
+            self._on_event(Ordered(action, what), now)
 
     def hold(self, name: str, for_s: float | None, now: float) -> None:
         """Ask nothing of a host any more: for so many seconds, or until it is released."""

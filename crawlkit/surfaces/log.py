@@ -16,6 +16,7 @@ from crawlkit.engine.events import (
     HostGivenUp,
     HostPaused,
     HostRecovered,
+    Ordered,
     Retrying,
     RobotsRead,
     RunBegan,
@@ -39,7 +40,7 @@ class Verbosity(IntEnum):
     """How much is said."""
 
     QUIET = 0  # what went wrong, and how to resume
-    NORMAL = 1  # besides, how a run begins and ends, and hosts that fail
+    NORMAL = 1  # besides, how a run begins and ends, hosts that fail, and what people change
     VERBOSE = 2  # besides, each URL that settles or is to be tried again, and each robots.txt and sitemap
     ALL = 3  # besides, each fetch that starts
 
@@ -137,7 +138,7 @@ def _as_text(value: object) -> str:
 
 def _level(event: Event) -> Verbosity:
     match event:
-        case RunBegan() | HostPaused() | HostRecovered() | HostGivenUp():
+        case RunBegan() | HostPaused() | HostRecovered() | HostGivenUp() | Ordered():
             return Verbosity.NORMAL
         case Settled() | Retrying() | RobotsRead() | SitemapRead():
             return Verbosity.VERBOSE

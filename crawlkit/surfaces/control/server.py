@@ -67,7 +67,7 @@ async def serving(running: Running, warn: Callable[[str], object] = lambda _: No
 class _Server:
     def __init__(self, running: Running) -> None:
         self._running = running
-        self._steering = Steering.of(running.coordinator)
+        self._steering = Steering.of(running.coordinator, running.on_event)
         self._pacer = Pacer()
         self._witness = Witness(running.config)
         running.loop.watch(self._witness)

@@ -1,6 +1,7 @@
 """Crawls are steered by the command line, while they run and while they do not."""
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,10 @@ def test_a_paused_crawl_starts_nothing_until_it_goes_on(server: SiteServer, tmp_
         assert f"\n  pause\n  add {B}\n  continue\n" in crawlkit("status", "x.crawl", cwd=tmp_path).out.decode()
         said(crawlkit("pause", "x.crawl", cwd=tmp_path))
         process.send_signal(signal.SIGINT)
-        assert ended(process).status == 130
+        stopped = ended(process)
+        assert stopped.status == 130
+        told = re.findall(r"^[\dT:.-]+Z steered (.*)$", stopped.err, re.MULTILINE)
+        assert told == ["action=pause", f"action=add what={B}", "action=continue", "action=pause"]
     refused = crawlkit("pause", "x.crawl", cwd=tmp_path)
     assert (refused.status, len(refused.err.splitlines())) == (3, 1)
     assert "no crawl runs" in refused.err
