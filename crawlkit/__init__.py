@@ -7,8 +7,6 @@ for record in report("example.crawl"):
     ...
 """
 
-from importlib import import_module
-
 TYPE_CHECKING = False  # as `typing` has it, whose import would be half of what ours takes
 
 if TYPE_CHECKING:
@@ -45,6 +43,8 @@ if not TYPE_CHECKING:  # else any name would pass for one of ours
         """Import a public name when it is asked for (PEP 562): all take half a second, and the command line needs few."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module  # noqa: PLC0415  (takes longer than all that this module does)
+
         value = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return value
 

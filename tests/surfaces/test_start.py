@@ -31,7 +31,9 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["crawlkit.surfaces.cli", "click", "crawlkit.surfaces.run_command", "httpx", "plyvel"])
+@pytest.mark.parametrize(
+    "module", ["crawlkit.surfaces", "crawlkit.surfaces.cli", "click", "crawlkit.surfaces.run_command", "httpx", "plyvel"]
+)
 def test_an_interrupt_during_the_imports_is_quiet_and_status_130(tmp_path: Path, module: str) -> None:
     code = INTERRUPTED_AT.format(ignored=False, command="run")
     ended = run([sys.executable, "-c", code, module], cwd=tmp_path)
