@@ -24,9 +24,13 @@ class Process:
         return self._process.pid
 
     async def send(self, message: bytes) -> None:
-        """Send a message; one to a process that has died is dropped."""
+        """Send a message; one to a process that has died is dropped.
+
+        Without waiting: the driver has to go on reading, or partitions and it could wait for each other in a ring. What
+        gathers is bounded by what partitions may have on the way.
+        """
         with contextlib.suppress(ConnectionError):
-            await self._frames.send(message)
+            self._frames.post(message)
 
     async def receive(self) -> bytes | None:
         """Return its next message, None once it has died or ended."""

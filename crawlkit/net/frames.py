@@ -36,9 +36,15 @@ class Frames:
             return None
 
     async def send(self, message: bytes) -> None:
-        """Send a message; ConnectionError if the other end is gone."""
-        self._writer.write(len(message).to_bytes(4, "big") + message)
+        """Send a message and wait until most is on its way; ConnectionError if the other end is gone."""
+        self.post(message)
         await self._writer.drain()
+
+    def post(self, message: bytes) -> None:
+        """Send a message without waiting, for whoever must never wait for a reader; ConnectionError as for `send`."""
+        if self._writer.is_closing():  # uvloop would raise RuntimeError
+            raise ConnectionResetError
+        self._writer.write(len(message).to_bytes(4, "big") + message)
 
     def close(self) -> None:
         """Hang up."""

@@ -16,6 +16,7 @@ from benchmarks.live_loop import INTERVALS_S, bench_checkpoint, bench_durability
 from benchmarks.peers import default_cache
 from benchmarks.processes import BenchError
 from benchmarks.resuming import bench_resume
+from benchmarks.scaling import bench_scaling
 from benchmarks.searching import bench_search
 from benchmarks.seen_set import bench_seen
 from benchmarks.static_site import Kind
@@ -94,6 +95,10 @@ def _search(options: argparse.Namespace, _: Prepared) -> None:
     bench_search(options.pages or (200 if options.smoke else 100_000), 300, options.repeat)
 
 
+def _scaling(options: argparse.Namespace, _: Prepared) -> None:
+    bench_scaling(20 if options.smoke else 400, options.seconds or (0.5 if options.smoke else 15.0), options.repeat)
+
+
 BENCHES: dict[str, Callable[[argparse.Namespace, Prepared], None]] = {
     "fetch": _fetch,
     "frontier": _frontier,
@@ -103,6 +108,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace, Prepared], None]] = {
     "checkpoint": _checkpoint,
     "durability": _durability,
     "search": _search,
+    "scaling": _scaling,
 }
 
 
@@ -121,7 +127,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--pages", type=int, help="pages: of the site (fetch, 5,000), driven (frontier, memory), or searched (100,000)"
     )
-    parser.add_argument("--seconds", type=float, help="how long the loop runs (checkpoint 15, durability 10)")
+    parser.add_argument("--seconds", type=float, help="how long the loop runs (checkpoint and scaling 15, durability 10)")
     parser.add_argument("--connections", type=int, default=64, help="connections of each crawler (fetch, 64)")
     parser.add_argument("--site", action="append", type=Kind, choices=list(Kind), help="which site (fetch, both)")
     parser.add_argument("--peer", action="append", metavar="NAME", help="only this crawler (fetch); repeatable")
