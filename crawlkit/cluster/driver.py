@@ -5,12 +5,10 @@ It decides nothing (`cluster.conductor` does) and keeps nothing: whatever ends i
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, assert_never
-
-import msgspec
 
 from crawlkit.cluster.conductor import Conductor, Orders, Phase
 from crawlkit.cluster.messages import (
@@ -25,23 +23,12 @@ from crawlkit.cluster.messages import (
     decode_for_driver,
     encode,
 )
-from crawlkit.cluster.shares import Shares
-from crawlkit.config import Config, changed_config, to_toml, to_values
-from crawlkit.durable import replace_file
 from crawlkit.engine.ending import Ending
-from crawlkit.engine.session import Outcome
 from crawlkit.engine.signals import Stoppable
 from crawlkit.errors import CrawlError, ExitStatus, StateError, StorageError, UsageError
-from crawlkit.state import directory as files
-from crawlkit.state import layout
 from crawlkit.state.checkpoint import read_summary
-from crawlkit.state.counters import Counters
 from crawlkit.state.partitions import (
-    Table,
-    check_members,
     member_directory,
-    read_table,
-    write_table,
 )
 
 WAVE_EVERY_S = 0.25
@@ -91,73 +78,18 @@ class Orderly:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-async def drive(directory: Path, engine: Engine, watching: Watching, orderly: Orderly) -> Outcome:
-    """Run the crawl in partitions in `directory` to its end, a limit or a stop.
-
-    StateError and its kinds, ConfigError for settings that may not change, StorageError; of partitions too.
-    """
-    with ExitStack() as resources:
-        table = read_table(directory)
-        resources.enter_context(files.DirectoryLock(directory))
-        table = read_table(directory)  # again: before we had the lock another one may have changed it
-        check_members(directory, table)
-        config = changed_config(Config.from_values(table.settings), orderly.changes)
-        counters = _counters(directory, table)
-        if all(each.finished for each in counters) and not (orderly.changes or orderly.retry):
-            return Outcome(directory, Ending.FINISHED, summed(counters))
-        table = replace_settings(directory, table, config)
-        driver = Driver(directory, table, config, engine, watching, orderly)
-        with watching.around(driver):
-            how = await driver.run()
-        return Outcome(directory, how, summed(_counters(directory, table)))
-
-
-def _counters(directory: Path, table: Table) -> list[Counters]:
-    return [read_summary(member_directory(directory, number)).counters for number in range(len(table.members))]
-
-
-def replace_settings(directory: Path, table: Table, config: Config) -> Table:
-    """Write a table with the settings in force and the next epoch."""
-    values = to_values(config)
-    if values != table.settings:
-        replace_file(directory / layout.CONFIG, to_toml(config).encode())
-    table = msgspec.structs.replace(table, epoch=table.epoch + 1, settings=values)
-    write_table(directory, table)
-    return table
-
-
-def summed(counters: list[Counters]) -> Counters:
-    """Return the sums of what partitions count."""
-    total = Counters(finished=all(each.finished for each in counters))
-    for each in counters:
-        for name in Counters.__struct_fields__:
-            value = getattr(each, name)
-            if name == "refused":
-                for code, count in value.items():
-                    total.refused[code] = total.refused.get(code, 0) + count
-            elif name == "reasons":
-                total.reasons |= value
-            elif name in ("sequence", "elapsed_s"):
-                setattr(total, name, max(getattr(total, name), value))
-            elif name != "finished":
-                setattr(total, name, getattr(total, name) + value)
-    return total
-
-
 class Driver:
     """One run of all partitions."""
 
     def __init__(
-        self, directory: Path, table: Table, config: Config, engine: Engine, watching: Watching, orderly: Orderly
+        self, directory: Path, epoch: int, conductor: Conductor, engine: Engine, watching: Watching, orderly: Orderly
     ) -> None:
         self._directory = directory
-        self._table = table
+        self._epoch = epoch
+        self._conductor = conductor
         self._engine = engine
         self._watching = watching
         self._orderly = orderly
-        members = range(len(table.members))
-        used = {number: read_summary(member_directory(directory, number)).counters.pages for number in members}
-        self._conductor = Conductor(members, Shares(config.max_pages, used))
         self._links: dict[int, Link] = {}
         self._pumps: set[asyncio.Task[None]] = set()
         self._deaths: dict[int, int] = {}
@@ -214,7 +146,7 @@ class Driver:
         begin = Begin(
             str(self._directory),
             number,
-            self._table.epoch,
+            self._epoch,
             self._conductor.shares.of(number),
             list(self._orderly.retry),
             self._orderly.options,

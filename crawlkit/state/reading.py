@@ -133,6 +133,10 @@ class CrawlReader:
         """Yield the seeds in the order given."""
         return walk_seeds(self._store)
 
+    def letters_wait(self) -> bool:
+        """Whether other partitions of the crawl are still to be told something."""
+        return next(iter(self._store.walk(keys.LETTER, keys.after(keys.LETTER))), None) is not None
+
     def hosts(self) -> Iterator[HostRecord]:
         """Yield what is known of each host."""
         return (decode_host(value) for _, value in self._store.walk(keys.HOST, keys.after(keys.HOST)))

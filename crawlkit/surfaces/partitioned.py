@@ -8,15 +8,16 @@ from typing import Any
 import msgspec
 
 from crawlkit.clock import SystemClock
-from crawlkit.cluster.driver import Engine, Orderly, Watching, drive, summed
+from crawlkit.cluster.driver import Engine, Orderly, Watching
 from crawlkit.cluster.founding import found_crawl
 from crawlkit.cluster.messages import Standing
 from crawlkit.cluster.processes import Processes
+from crawlkit.cluster.running import drive
 from crawlkit.config import Config
 from crawlkit.engine.session import Hooks, Outcome, read_seeds
 from crawlkit.errors import UsageError
 from crawlkit.model import Reason
-from crawlkit.state.counters import Counters
+from crawlkit.state.counters import Counters, summed
 from crawlkit.surfaces.log import Verbosity
 from crawlkit.surfaces.progress import Progress
 

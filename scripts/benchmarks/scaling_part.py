@@ -17,10 +17,11 @@ from pathlib import Path
 
 from benchmarks.scaling_member import ManyDomains
 from crawlkit.clock import SystemClock
-from crawlkit.cluster.driver import Orderly, Watching, drive
+from crawlkit.cluster.driver import Orderly, Watching
 from crawlkit.cluster.founding import found_crawl
 from crawlkit.cluster.messages import Standing
 from crawlkit.cluster.processes import Processes
+from crawlkit.cluster.running import drive
 from crawlkit.config import Config, ScopeMode
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.runner import run_async

@@ -1,0 +1,85 @@
+"""A run of a crawl in partitions from its opening to its end."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from crawlkit.cluster.conductor import Conductor
+from crawlkit.cluster.driver import Driver, Engine, Orderly, Watching
+from crawlkit.cluster.shares import Shares
+from crawlkit.config import Config, changed_config, to_toml, to_values
+from crawlkit.durable import replace_file
+from crawlkit.engine.ending import Ending
+from crawlkit.engine.session import BarrenSeed, Outcome
+from crawlkit.model import Kind
+from crawlkit.policy.scope import Scope
+from crawlkit.state import directory as files
+from crawlkit.state import layout
+from crawlkit.state.checkpoint import read_summary
+from crawlkit.state.counters import Counters, summed
+from crawlkit.state.partitions import Table, check_members, member_directory, read_span, read_table, write_table
+from crawlkit.state.reading import open_crawl_for_reading
+
+
+async def drive(directory: Path, engine: Engine, watching: Watching, orderly: Orderly) -> Outcome:
+    """Run the crawl in partitions in `directory` to its end, a limit or a stop.
+
+    StateError and its kinds, ConfigError for settings that may not change, StorageError; of partitions too.
+    """
+    with ExitStack() as resources:
+        table = read_table(directory)
+        resources.enter_context(files.DirectoryLock(directory))
+        table = read_table(directory)  # again: before we had the lock another one may have changed it
+        check_members(directory, table)
+        config = changed_config(Config.from_values(table.settings), orderly.changes)
+        counters = _counters(directory, table)
+        members = active_members(directory, table)
+        if all(counters[number].finished for number in members) and not (orderly.changes or orderly.retry):
+            return Outcome(directory, Ending.FINISHED, summed(counters))
+        table = replace_settings(directory, table, config)
+        shares = Shares(config.max_pages, {number: each.pages for number, each in enumerate(counters)})
+        driver = Driver(directory, table.epoch, Conductor(members, shares), engine, watching, orderly)
+        with watching.around(driver):
+            how = await driver.run()
+        total = summed(_counters(directory, table))
+        return Outcome(directory, how, total, () if total.pages else tuple(barren_seeds(directory, table, config)))
+
+
+def _counters(directory: Path, table: Table) -> list[Counters]:
+    return [read_summary(member_directory(directory, number)).counters for number in range(len(table.members))]
+
+
+def barren_seeds(directory: Path, table: Table, config: Config, most: int = 5) -> Iterator[BarrenSeed]:
+    """Yield what became of the first seeds of each partition that have settled: why a crawl found nothing."""
+    scope = Scope.of(read_span(directory), config)
+    for number in range(len(table.members)):
+        with open_crawl_for_reading(member_directory(directory, number)) as crawl:
+            for url in itertools.islice(crawl.seeds(), most):
+                record = crawl.pages.get(url)
+                if record is not None:
+                    target = record.redirect_to if record.kind is Kind.REDIRECT else None
+                    yield BarrenSeed(record, target is not None and not scope.judge(target).accepted)
+
+
+def replace_settings(directory: Path, table: Table, config: Config) -> Table:
+    """Write a table with the settings in force and the next epoch."""
+    values = to_values(config)
+    if values != table.settings:
+        replace_file(directory / layout.CONFIG, to_toml(config).encode())
+    table = msgspec.structs.replace(table, epoch=table.epoch + 1, settings=values)
+    write_table(directory, table)
+    return table
+
+
+def active_members(directory: Path, table: Table) -> list[int]:
+    """Return the partitions that have to run: those that own anything, and those whose letters still wait."""
+    owners = set(table.owners)
+    return [n for n in range(len(table.members)) if n in owners or _has_letters(member_directory(directory, n))]
+
+
+def _has_letters(directory: Path) -> bool:
+    with open_crawl_for_reading(directory) as crawl:
+        return crawl.letters_wait()
