@@ -1,16 +1,20 @@
 """A crawl in partitions, read: whose each host is, and all of its partitions as one crawl."""
 
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from crawlkit.config import Config
+from crawlkit.errors import ConfigError, StateDamaged
 from crawlkit.policy.partition import node_of
 from crawlkit.state.checkpoint import Summary, merged_summary, read_summary
 from crawlkit.state.directory import DirectoryLock, Manifest, read_manifest
 from crawlkit.state.extents import Archive, Extents
-from crawlkit.state.layout import MEMBERS
+from crawlkit.state.layout import CONFIG, MEMBERS
+from crawlkit.state.looking import Looking, Rows, at_rest
 from crawlkit.state.merging import MergedStore
 from crawlkit.state.opening import open_database
 from crawlkit.state.partitions import (
@@ -70,6 +74,14 @@ class Partitions:
         """Return the directory of the partition that owns a host."""
         return member_directory(self.directory, self.owner_of(host))
 
+    def config(self) -> Config:
+        """Return the settings, as the first partition's readable copy of them says; StateDamaged if that cannot be read."""
+        path = self.members[0] / CONFIG
+        try:
+            return Config.from_values(tomllib.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, ConfigError) as error:
+            raise StateDamaged(f"{path} cannot be read: {error}; restore it from a copy") from error
+
     def merged(self, stores: Sequence[Store]) -> MergedStore:
         """Return the stores of all partitions as one."""
         return MergedStore(stores, read_span(self.directory), self.owner_of)
@@ -88,8 +100,13 @@ class Partitions:
     def reader(self, parts: Sequence[Part], *, running: bool) -> CrawlReader:
         """Return all partitions as one crawl to be read; `running` says whether the crawl as a whole runs."""
         store = self.merged([part.store for part in parts])
-        running = running or any(part.running for part in parts)
         return CrawlReader(self.directory, self.manifest, store, archives=self.archives(parts), running=running)
+
+    def looking(self, parts: Sequence[Part], *, running: bool) -> Looking:
+        """Return a view of one URL or host, whichever partition has it; what walks over rows sees those of all."""
+        store = self.merged([part.store for part in parts])
+        rows = Rows(store, self.archives(parts), lambda host: parts[self.owner_of(host)].store)
+        return Looking(self.directory, rows, at_rest(store), running=running)
 
 
 def check_crawl(directory: Path) -> None:

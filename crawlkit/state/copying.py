@@ -3,7 +3,7 @@
 A line is an array of pairs of key and value, in base64. All of them are of one snapshot, so of one checkpoint.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +34,12 @@ _NOT_COPIED = {
     keys.NEXT_LETTER,
     keys.HIGH_WATER,
 }
-"""What only going on with the crawl needs, or its archive."""
+"""What only going on with the crawl needs, or its archive, or who asks what became of one URL."""
+
+REPORTED = frozenset(keys.KINDS) - _NOT_COPIED
+"""The kinds of rows that reports are made of."""
+
+EVERYTHING = frozenset(keys.KINDS)
 
 _LINE_BYTES = 128 * 1024
 _ROWS_A_BATCH = 20_000
@@ -44,11 +49,11 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Rows).decode
 
 
-def lines_of(snapshot: Snapshot) -> Generator[bytes, None, None]:
-    """Yield lines with all rows of a snapshot that a reader needs, some 128 KiB each, without line ends."""
+def lines_of(snapshot: Snapshot, kinds: Collection[bytes]) -> Generator[bytes, None, None]:
+    """Yield lines with all rows of these kinds of a snapshot, some 128 KiB each, without line ends."""
     rows: _Rows = []
     size = 0
-    for prefix in sorted(keys.KINDS.keys() - _NOT_COPIED):
+    for prefix in sorted(kinds):
         for row in snapshot.walk(prefix, keys.after(prefix)):
             rows.append(row)
             size += len(row[0]) + len(row[1])

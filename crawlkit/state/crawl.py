@@ -25,7 +25,7 @@ from crawlkit.state.frontier import Frontier
 from crawlkit.state.hosts import Hosts
 from crawlkit.state.letters import Letters
 from crawlkit.state.logs import Logs
-from crawlkit.state.looking import InMemory, Looking
+from crawlkit.state.looking import InMemory, Looking, Rows
 from crawlkit.state.opening import BATCH, open_database
 from crawlkit.state.origins import Origins
 from crawlkit.state.pages import Pages
@@ -180,7 +180,7 @@ class CrawlState:
     def look(self) -> Looking:
         """Return a view that changes nothing, for as long as the crawl is open."""
         memory = InMemory(self.counters, self.runs, self.hosts, self.templates)
-        return Looking(self.directory, self.crawl_id, self._store, memory, running=True)
+        return Looking(self.directory, Rows.of_one(self._store, self.crawl_id), memory, running=True)
 
     # What is frozen --------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ Nothing is changed by it, not even what is in memory: no host is loaded, no URL 
 tells what holds now, the overlay included; what walks over rows (`Pages.mentions`, extents) sees those of the last checkpoint.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from crawlkit.state.checkpoint import Run
 from crawlkit.state.codec import QueueRow, SeenEntry, UrlState, decode_row, decode_seen
 from crawlkit.state.counters import Counters
 from crawlkit.state.damage import damaged
-from crawlkit.state.extents import Extents
+from crawlkit.state.extents import Archive, Extents
 from crawlkit.state.hosts import HostRecord, Hosts
 from crawlkit.state.opening import open_database
 from crawlkit.state.origins import OriginRecord, Origins
@@ -47,16 +47,31 @@ class InMemory(NamedTuple):
     templates: Templates
 
 
+class Rows(NamedTuple):
+    """The rows of a crawl, and its archives.
+
+    `store_of` gives the store with the retries of a host: of a crawl in partitions that of its owner, else the crawl's.
+    """
+
+    store: Store
+    archives: Sequence[Archive]
+    store_of: Callable[[str], Store]
+
+    @classmethod
+    def of_one(cls, store: Store, crawl_id: str) -> "Rows":
+        """Return those of a crawl that is not in partitions."""
+        return cls(store, (Archive(Extents(store), crawl_id),), lambda _: store)
+
+
 class Looking:
     """What is known of a crawl. `running` says whether somebody is at work on it."""
 
-    def __init__(self, directory: Path, crawl_id: str, store: Store, memory: InMemory, *, running: bool) -> None:
+    def __init__(self, directory: Path, rows: Rows, memory: InMemory, *, running: bool) -> None:
+        store, self.archives, self._store_of = rows
         self.directory = directory
-        self.crawl_id = crawl_id
         self.counters, self.runs, self._hosts, self._templates = memory
         self.running = running
         self.pages = Pages(store)
-        self.extents = Extents(store)
         self._store = store
         self._origins = Origins(store)
         self._sitemaps = Sitemaps(store, self._hosts, self.counters)
@@ -83,7 +98,7 @@ class Looking:
         """Return the row that the entry of a URL leads to; StateDamaged if there is none."""
         timed = entry.state is UrlState.TIMED
         key = keys.timed_key(entry.tail) if timed else keys.queue_key(keys.host_id(host), entry.tail)
-        value = self._store.get(key)
+        value = self._store_of(host).get(key)
         if value is None:
             raise damaged(f"{url} is queued, but has no row in its back queue", self.directory)
         loaded = self._hosts.loaded(host)
@@ -125,11 +140,15 @@ class Looking:
         return self._store.get(keys.relax_key(record.depth, record.url)) is not None
 
 
+def at_rest(store: Store) -> InMemory:
+    """Return what a crawl that does not run has: nothing is in memory only."""
+    return InMemory(read_counters(store), read_runs(store), Hosts(store), Templates(store))
+
+
 @contextmanager
 def look_at_crawl(directory: Path) -> Iterator[Looking]:
     """Lock and open a crawl to look at it. StateLocked if it is running, StateError and its other kinds if it cannot be."""
     with ExitStack() as resources:
         opened = open_database(directory, resources)
-        store = opened.store
-        memory = InMemory(read_counters(store), read_runs(store), Hosts(store), Templates(store))
-        yield Looking(directory, opened.manifest.crawl_id, store, memory, running=False)
+        rows = Rows.of_one(opened.store, opened.manifest.crawl_id)
+        yield Looking(directory, rows, at_rest(opened.store), running=False)

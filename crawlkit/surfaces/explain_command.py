@@ -1,6 +1,5 @@
 """`crawlkit explain`: what became of one URL and why, without a request."""
 
-import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path as FilePath
@@ -8,14 +7,11 @@ from pathlib import Path as FilePath
 import click
 import msgspec
 
-from crawlkit.clock import SystemClock
 from crawlkit.config import ValueKind, format_value
 from crawlkit.engine.explain.answer import Explanation, HostStanding, Path
-from crawlkit.engine.explain.explainer import Explainer
-from crawlkit.state.directory import is_held
-from crawlkit.state.looking import look_at_crawl
-from crawlkit.surfaces.control.client import NoAnswer, ask
-from crawlkit.surfaces.control.messages import Do, Request
+from crawlkit.engine.partitions import Partitions
+from crawlkit.state.partitions import is_partitioned
+from crawlkit.surfaces.control.explaining import explained, explained_by_partitions
 from crawlkit.surfaces.standard_output import standard_output
 from crawlkit.surfaces.terminal import printable
 
@@ -29,20 +25,10 @@ def explain_command(directory: FilePath, url: str, as_json: bool) -> None:
 
     Ends with 0 whatever the verdict is, also if URL is no URL.
     """
-    said = _explained(directory, url)
+    said = explained_by_partitions(Partitions.read(directory), url) if is_partitioned(directory) else explained(directory, url)
     text = msgspec.json.encode(said).decode() if as_json else "\n".join(map(printable, _lines(said)))
     with standard_output() as out:
         out.write(f"{text}\n".encode())
-
-
-def _explained(directory: FilePath, url: str) -> Explanation:
-    if is_held(directory):
-        with contextlib.suppress(NoAnswer):
-            said = ask(directory, Request(do=Do.EXPLAIN, url=url.encode(errors="replace").decode())).explanation
-            if said is not None:
-                return said
-    with look_at_crawl(directory) as looking:
-        return Explainer(looking).explain(url, SystemClock().now())
 
 
 def _lines(said: Explanation) -> Iterator[str]:

@@ -27,6 +27,15 @@ class Fate(StrEnum):
 Code = Fate | Reason | Refusal | NoUrl
 
 
+def code_of(text: str) -> Code:
+    """Return the code that an explanation names; ValueError if there is none like it."""
+    kinds: tuple[type[Fate] | type[Reason] | type[Refusal] | type[NoUrl], ...] = (Fate, Reason, Refusal, NoUrl)
+    known: dict[str, Code] = {code.value: code for kind in kinds for code in kind}
+    if text not in known:
+        raise ValueError(text)
+    return known[text]
+
+
 class Standing(StrEnum):
     """Where a URL stands."""
 

@@ -1,6 +1,6 @@
 """What else is known of a URL: its record, its tries, its host, its template's budget, its place in the archive."""
 
-from crawlkit.archive.files import file_name
+from crawlkit.archive.files import FOLDER, file_name
 from crawlkit.config import Config
 from crawlkit.engine.budget import may_draw, spare_at_first
 from crawlkit.engine.explain.answer import ArchivePlace, Attempts, BudgetStanding, HostStanding, Outcome
@@ -114,12 +114,13 @@ def archive_places(url: str, looking: Looking) -> tuple[ArchivePlace, ...]:
     """Return where the URL's exchanges lie, in the order of the archive, as of the last checkpoint."""
     return tuple(
         ArchivePlace(
-            file=f"warc/{file_name(looking.crawl_id, extent.file)}",
+            file=f"{folder}{FOLDER}/{file_name(crawl_id, extent.file)}",
             offset=extent.offset,
             length=extent.lengths[0],
             role=extent.role.name.lower(),
             status=extent.status,
             fetched_at=extent.started_s,
         )
-        for extent in looking.extents.of_url(url)
+        for extents, crawl_id, folder in looking.archives
+        for extent in extents.of_url(url)
     )

@@ -85,8 +85,8 @@ def _walk(looking: Looking, url: str, purse: Purse | None) -> Path:
     shortest = True
     while len(steps) < MOST_STEPS:
         known = _known(looking, url)
-        if known is None:
-            return _path(steps, shortest=False, complete=False)
+        if known is None:  # of a partition that is looked at alone, another one knows it
+            return _path([*steps, PathStep(url, "link")] if steps else [], shortest=False, complete=False)
         start = _start(looking, known)
         if start is not None:
             return _path([*steps, PathStep(url, start)], shortest=shortest, complete=True)

@@ -156,10 +156,15 @@ def limit_rulings(host: HostRecord | None, looking: Looking, settings: Settings)
     """Judge by the limits on pages, where there are any: they end a crawl, or leave a host's URLs queued."""
     config = settings.config
     if config.max_pages is not None:
-        yield _limit("max_pages", looking.counters.pages, config.max_pages, "limit.pages", settings)
+        yield pages_ruling(looking.counters.pages, config.max_pages, settings)
     if config.max_pages_per_host is not None:
         pages = 0 if host is None else host.pages
         yield _limit("max_pages_per_host", pages, config.max_pages_per_host, "limit.host", settings)
+
+
+def pages_ruling(pages: int, most: int, settings: Settings) -> Ruling:
+    """Judge by the limit on the pages of the whole crawl, which has so many."""
+    return _limit("max_pages", pages, most, "limit.pages", settings)
 
 
 def _limit(key: str, pages: int, most: int, code: str, settings: Settings) -> Ruling:

@@ -12,6 +12,7 @@ from crawlkit.net.local import connect
 from crawlkit.state.copying import copied_store
 from crawlkit.state.directory import DirectoryLock, is_held, read_manifest
 from crawlkit.state.layout import CONTROL
+from crawlkit.state.looking import Looking
 from crawlkit.state.partitions import is_partitioned
 from crawlkit.state.reading import CrawlReader
 from crawlkit.surfaces.control.messages import END, Answer, Do, Request
@@ -46,27 +47,41 @@ def open_crawl(directory: Path) -> Iterator[CrawlReader]:
 def _opened(directory: Path, resources: ExitStack) -> CrawlReader:
     if is_partitioned(directory):
         return _opened_partitions(Partitions.read(directory), resources)
-    part = _opened_part(directory, resources)
+    part = _opened_part(directory, Request(do=Do.READ), resources)
     return CrawlReader(directory, part.manifest, part.store, running=part.running)
 
 
 def _opened_partitions(partitions: Partitions, resources: ExitStack) -> CrawlReader:
+    parts, running = _opened_parts(partitions, Request(do=Do.READ), resources)
+    return partitions.reader(parts, running=running)
+
+
+@contextmanager
+def look_at_partitions(partitions: Partitions) -> Iterator[Looking]:
+    """Open a crawl in partitions to look at it: at rest, or copies of all rows of those that run, as of their checkpoints."""
+    with ExitStack() as resources:
+        parts, running = _opened_parts(partitions, Request(do=Do.READ, whole=True), resources)
+        yield partitions.looking(parts, running=running)
+
+
+def _opened_parts(partitions: Partitions, read: Request, resources: ExitStack) -> tuple[list[Part], bool]:
+    """Return all partitions, and whether the crawl runs."""
     try:
         resources.enter_context(DirectoryLock(partitions.directory))  # so that it is not gone on with meanwhile
         running = False
     except StateLocked:
         running = True
-    parts = [_opened_part(member, resources) for member in partitions.members]
-    return partitions.reader(parts, running=running)
+    parts = [_opened_part(member, read, resources) for member in partitions.members]
+    return parts, running or any(part.running for part in parts)
 
 
-def _opened_part(directory: Path, resources: ExitStack) -> Part:
+def _opened_part(directory: Path, read: Request, resources: ExitStack) -> Part:
     """Open a crawl that is no other's partition, or a partition: at rest, or as the copy that it sends of itself."""
     try:
         return open_part(directory, resources)
     except StateLocked as locked:
         try:
-            store = resources.enter_context(copied_store(_rows(directory)))
+            store = resources.enter_context(copied_store(_rows(directory, read)))
             return Part(read_manifest(directory), store, running=True)
         except NoAnswer:
             if is_held(directory):
@@ -74,8 +89,8 @@ def _opened_part(directory: Path, resources: ExitStack) -> Part:
     return open_part(directory, resources)  # it has just ended
 
 
-def _rows(directory: Path) -> Iterator[bytes]:
-    with closing(_lines(directory, Request(do=Do.READ))) as lines:
+def _rows(directory: Path, read: Request) -> Iterator[bytes]:
+    with closing(_lines(directory, read)) as lines:
         _first(directory, lines)
         for line in lines:
             if line == END:

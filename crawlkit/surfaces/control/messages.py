@@ -33,7 +33,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A request; hosts and seeds are as typed.
 
     A status or a watch names `hosts` hosts at most; `url` is explained, as typed; `host` is held (for `for_s` seconds, null
-    for no end), released or dropped; `seeds` are added.
+    for no end), released or dropped; `seeds` are added. A read gives the rows of reports, or if `whole` all rows.
     """
 
     v: int = PROTOCOL
@@ -43,6 +43,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     host: str = ""
     for_s: float | None = None
     seeds: tuple[str, ...] = ()
+    whole: bool = False
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,7 +5,7 @@ What a client does wrong, or does not do, ends its own connection only.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from typing import assert_never
@@ -22,7 +22,7 @@ from crawlkit.engine.session import Running, read_seeds
 from crawlkit.engine.steering import Added, Steering
 from crawlkit.errors import CrawlError, StateError, StorageError, UsageError
 from crawlkit.net.local import Socket, listen
-from crawlkit.state.copying import lines_of
+from crawlkit.state.copying import EVERYTHING, REPORTED, lines_of
 from crawlkit.state.layout import CONTROL
 from crawlkit.surfaces.control.messages import END, MOST_REQUEST_BYTES, PROTOCOL, Answer, Do, Request
 from crawlkit.surfaces.control.orders import note_added, steer
@@ -132,7 +132,7 @@ class _Server:
             case Do.STATUS:
                 await _send(writer, _encode(Answer(live=await self._live(request.hosts))) + b"\n")
             case Do.READ:
-                await self._send_rows(writer)
+                await self._send_rows(writer, EVERYTHING if request.whole else REPORTED)
             case Do.WATCH:
                 live = await self._live(request.hosts)
                 await _send(writer, _encode(Answer(live=live, lately=self._witness.lately())) + b"\n")
@@ -209,11 +209,11 @@ class _Server:
         pace = self._pacer.pace(coordinator, now)
         return Live(summary_of(coordinator, now), pace, coordinator.paused, hosts.result())
 
-    async def _send_rows(self, writer: asyncio.StreamWriter) -> None:
+    async def _send_rows(self, writer: asyncio.StreamWriter, kinds: Collection[bytes]) -> None:
         """Send the crawl as of its last checkpoint: read and encoded by a thread, as fast as the client takes it."""
         in_thread = asyncio.get_running_loop().run_in_executor
         snapshot = self._running.coordinator.state.snapshot()
-        lines = lines_of(snapshot)
+        lines = lines_of(snapshot, kinds)
 
         def close() -> None:
             lines.close()

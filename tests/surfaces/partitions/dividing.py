@@ -103,7 +103,7 @@ def divided(whole: Path, directory: Path, partitions: int) -> Path:
         counted = _counted(dealt[number], counters, first=number == 0)
         dealt[number].update({COUNTERS: msgspec.msgpack.encode(counted), BATCH: (1).to_bytes(8, "big")})
         dealt[number][keys.recent_key(1)] = (1).to_bytes(8, "big")
-        _make_member(member_directory(directory, number), crawl_id, dealt[number])
+        _make_member(member_directory(directory, number), (whole / CONFIG_FILE).read_bytes(), dealt[number])
         write_summary(member_directory(directory, number), Summary(crawl_id, 1, counted, own_runs))
         seal(member_directory(directory, number), crawl_id)
     (directory / CONFIG_FILE).write_bytes((whole / CONFIG_FILE).read_bytes())
@@ -133,8 +133,9 @@ def seal_over(directory: Path, members: list[str], seeds: list[str]) -> None:
     seal_partitioned(directory, crawl_id)
 
 
-def _make_member(directory: Path, crawl_id: str, rows: dict[bytes, bytes]) -> None:
+def _make_member(directory: Path, settings: bytes, rows: dict[bytes, bytes]) -> None:
     directory.mkdir(parents=True)
+    (directory / CONFIG_FILE).write_bytes(settings)
     with Store(directory / DATABASE, create=True) as store:
         for key, value in rows.items():
             store.stage(key, value)
