@@ -1,36 +1,67 @@
-"""The small server for who looks at a crawl: what is asked, and what clients do wrong."""
+"""The server beside a crawl: what readers do wrong is answered or ends their connection, and holds nothing up."""
 
 import asyncio
-import contextlib
 import gc
 import socket
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
 
 import pytest
 
-from crawlkit.net.http_server import MOST_CLIENTS, MOST_HEAD_BYTES, REQUEST_WITHIN_S, Answer, HttpServer, listen_at
+from crawlkit.net.http_server import (
+    MOST_CONNECTIONS,
+    MOST_STREAMS,
+    Asked,
+    Reply,
+    is_loopback,
+    listen_at,
+    not_allowed,
+    serving_http,
+    text_reply,
+)
 
-HELLO = b"hello\n"
 LARGE = b"x" * (4 * 2**20)
 
+WRONG = {
+    "garbage": (b"\x00\xff\x00\r\n\r\n", 400),
+    "no HTTP": (b"hello\r\n\r\n", 400),
+    "an end in the head": (b"GET / HTTP/1.1\r\nHost: a", 400),
+    "a head too long": (b"GET / HTTP/1.1\r\nX: " + b"x" * 40_000 + b"\r\n\r\n", 431),
+    "a URL too long": (b"GET /?" + b"x" * 40_000 + b" HTTP/1.1\r\n\r\n", 431),
+    "a body": (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 413),
+    "a chunked body": (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 413),
+    "two lengths": (b"POST / HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n", 400),
+    "too many fields": (b"GET /?" + b"&".join(b"a=1" for _ in range(50)) + b" HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "a tunnel": (b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+}
 
-def answer(path: str) -> Answer:
-    if path == "/large":
-        return Answer(LARGE, "application/octet-stream")
-    return Answer(HELLO) if path == "/hello" else Answer(b"no\n", status=HTTPStatus.NOT_FOUND)
+
+async def echo(asked: Asked) -> Reply:
+    return text_reply(HTTPStatus.OK, f"{asked.method} {asked.path} {asked.query} {asked.headers.get('x-a')}")
 
 
-def serve(client: Callable[[int], Awaitable[None]], host: str = "127.0.0.1") -> None:
-    """Run a client against a server on a port of its own, in which nothing must fail unseen."""
+async def stream(_: Asked) -> Reply:
+    async def ticks() -> AsyncIterator[bytes]:
+        yield b"first"
+        await asyncio.Event().wait()
+
+    return Reply(HTTPStatus.OK, "text/plain", ticks())
+
+
+async def large(_: Asked) -> Reply:
+    return Reply(HTTPStatus.OK, "application/octet-stream", LARGE)
+
+
+def served(answer: Callable[[Asked], Awaitable[Reply]], use: Callable[[int], Awaitable[None]]) -> None:
+    """Use a server on a port of its own, in which nothing must fail unseen."""
     unseen: list[dict[str, Any]] = []
 
     async def main() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
-        with listen_at(host, 0) as listening:
-            async with HttpServer(answer).accepting(listening):
-                await client(listening.getsockname()[1])
+        with listen_at("127.0.0.1", 0) as listening:
+            async with serving_http(listening, answer, asyncio.Event()):
+                await use(listening.getsockname()[1])
                 gc.collect()  # a task that failed tells so when it is let go
 
     asyncio.run(asyncio.wait_for(main(), 30))
@@ -38,91 +69,142 @@ def serve(client: Callable[[int], Awaitable[None]], host: str = "127.0.0.1") -> 
     assert unseen == []
 
 
-async def said(port: int, request: bytes, host: str = "127.0.0.1") -> bytes:
-    """Send a request as it is, and return all that is answered until the connection closes."""
-    reader, writer = await asyncio.open_connection(host, port)
+async def answer_to(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(request)
+        writer.write_eof()
         return await reader.read()
-    except ConnectionError:
-        return b""  # it is closed before all that was sent is read
+    except OSError:  # it has read enough, or takes nobody now
+        return b"reset"
     finally:
         writer.close()
 
 
-@pytest.mark.parametrize(
-    ("request_", "status", "body"),
-    [
-        (b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", b"200 OK", HELLO),
-        (b"GET /hello?a=b&c HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\n\r\n", b"200 OK", HELLO),
-        (b"GET /hello HTTP/1.0\r\n\r\n", b"200 OK", HELLO),
-        (b"GET /hello HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", b"200 OK", HELLO),
-        (b"HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\n", b"200 OK", b""),
-        (b"GET /other HTTP/1.1\r\nHost: x\r\n\r\n", b"404 Not Found", b"no\n"),
-        (b"POST /hello HTTP/1.1\r\nContent-Length: 0\r\n\r\n", b"405 Method Not Allowed", b"only GET is answered\n"),
-        (b"\x00\xff garbage\r\n\r\n", b"400 Bad Request", b"not an HTTP request\n"),
-        (b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n", b"200 OK", LARGE),
-    ],
-)
-def test_what_is_asked_is_answered(request_: bytes, status: bytes, body: bytes) -> None:
-    async def client(port: int) -> None:
-        head, _, found = (await said(port, request_)).partition(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 " + status)
-        assert found == body
+def test_a_request_is_read_and_answered() -> None:
+    async def use(port: int) -> None:
+        answer = await answer_to(port, b"GET /a/b?x=1&y=%20&x=2 HTTP/1.1\r\nHost: a\r\nX-A: seven\r\n\r\n")
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
         assert b"Connection: close" in head
+        assert body == b"GET /a/b {'x': '2', 'y': ' '} seven\n"
 
-    serve(client)
-
-
-def test_the_head_of_a_head_is_that_of_a_get() -> None:
-    async def client(port: int) -> None:
-        get, head = [await said(port, b"%b /hello HTTP/1.1\r\n\r\n" % method) for method in (b"GET", b"HEAD")]
-        assert get == head + HELLO
-        assert b"Content-Length: 6\r\n" in head
-
-    serve(client)
+    served(echo, use)
 
 
 @pytest.mark.parametrize(
-    "request_", [b"", b"GET /hel", b"GET /hello HTTP/1.1\r\nX: " + b"y" * (2 * MOST_HEAD_BYTES)], ids=["", "half", "long"]
+    "request_",
+    [
+        b"GET / HTTP/1.0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: \r\n\r\n",
+        b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\nHost: a\r\n\r\n",
+    ],
+    ids=["1.0", "h2c", "websocket"],
 )
-def test_what_is_no_whole_request_ends_its_own_connection_only(request_: bytes) -> None:
-    async def client(port: int) -> None:
+def test_what_asks_for_another_protocol_is_answered_in_ours(request_: bytes) -> None:
+    async def use(port: int) -> None:
+        head, _, body = (await answer_to(port, request_)).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert body == b"GET / {} None\n"
+
+    served(echo, use)
+
+
+@pytest.mark.parametrize("answer", [echo, large, stream])
+def test_the_head_of_a_head_is_that_of_a_get(answer: Callable[[Asked], Awaitable[Reply]]) -> None:
+    async def use(port: int) -> None:
+        head = await answer_to(port, b"HEAD /a HTTP/1.1\r\nHost: a\r\n\r\n")
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(request_)
-        if len(request_) < MOST_HEAD_BYTES:
-            writer.write_eof()
-        with contextlib.suppress(ConnectionError):  # it did not read all
-            assert await reader.read() == b""
+        writer.write(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert await reader.readuntil(b"\r\n\r\n") == head
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
         writer.close()
-        assert (await said(port, b"GET /hello HTTP/1.1\r\n\r\n")).endswith(HELLO)
 
-    serve(client)
-
-
-def test_clients_that_hang_are_bounded_and_hold_up_no_end() -> None:
-    async def client(port: int) -> None:
-        hanging = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_CLIENTS + 3)]
-        reads: list[Coroutine[Any, Any, bytes]] = [reader.read() for reader, _ in hanging[MOST_CLIENTS:]]
-        assert await asyncio.wait_for(asyncio.gather(*reads), REQUEST_WITHIN_S / 2) == [b""] * 3
-        for _, writer in hanging:
-            writer.close()
-
-    serve(client)
+    served(answer, use)
 
 
-def test_a_client_that_takes_nothing_holds_up_no_end() -> None:
-    async def client(port: int) -> None:
-        connection = socket.create_connection(("127.0.0.1", port))
-        connection.sendall(b"GET /large HTTP/1.1\r\n\r\n")
-        assert (await said(port, b"GET /hello HTTP/1.1\r\n\r\n")).endswith(HELLO)
-        connections.append(connection)
+def test_a_method_that_is_not_answered_is_told_which_are() -> None:
+    async def refusing(_: Asked) -> Reply:
+        return not_allowed("GET", "HEAD")
 
-    connections: list[socket.socket] = []
-    serve(client)
-    connections[0].close()
+    async def use(port: int) -> None:
+        head, _, body = (await answer_to(port, b"DELETE / HTTP/1.1\r\nHost: a\r\n\r\n")).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 405 Method Not Allowed\r\n")
+        assert b"\r\nAllow: GET, HEAD\r\n" in head
+        assert body == b"Method Not Allowed\n"
+
+    served(refusing, use)
+
+
+def test_no_cache_keeps_an_answer_unless_it_says_so() -> None:
+    async def kept(_: Asked) -> Reply:
+        return Reply(HTTPStatus.OK, "text/plain", b"", {"Cache-Control": "max-age=9"})
+
+    async def use(port: int) -> None:
+        answer = await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert answer.count(b"Cache-Control: ") == answer.count(b"Cache-Control: max-age=9\r\n") == 1
+        assert b"X-Content-Type-Options: nosniff\r\n" in answer
+
+    served(kept, use)
+
+
+def test_a_reader_that_takes_nothing_does_not_hold_up_the_end() -> None:
+    async def use(port: int) -> None:
+        reader = socket.create_connection(("127.0.0.1", port))
+        reader.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        assert (await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")).endswith(LARGE)
+        readers.append(reader)
+
+    readers: list[socket.socket] = []
+    served(large, use)
+    readers[0].close()
 
 
 def test_an_address_that_is_taken_is_an_error() -> None:
     with listen_at("127.0.0.1", 0) as listening, pytest.raises(OSError, match="in use"):
         listen_at("127.0.0.1", listening.getsockname()[1])
+
+
+@pytest.mark.parametrize(("request_", "status"), WRONG.values(), ids=list(WRONG))
+def test_what_is_no_request_for_us_is_answered_by_its_status(request_: bytes, status: int) -> None:
+    async def use(port: int) -> None:
+        answer = await answer_to(port, request_)
+        assert answer.startswith(f"HTTP/1.1 {status} ".encode()) or (answer == b"reset" and len(request_) > 16_384)
+        assert b" 200 OK" in await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+
+    served(echo, use)
+
+
+def test_more_connections_than_are_served_at_once_are_closed_and_those_that_hang_do_not_hold_up_the_end() -> None:
+    async def use(port: int) -> None:
+        hanging = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_CONNECTIONS)]
+        for _, writer in hanging:
+            writer.write(b"GET / HT")
+        while await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") not in (b"", b"reset"):
+            pass  # not all of them have been accepted
+        hanging.pop()[1].close()
+        while b" 200 OK" not in await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"):
+            pass  # the server has not seen the end of the other yet
+        for _, writer in hanging:
+            writer.close()
+
+    served(echo, use)
+
+
+def test_streams_leave_room_for_others() -> None:
+    async def use(port: int) -> None:
+        open_streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_STREAMS)]
+        for reader, writer in open_streams:
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            await reader.readuntil(b"first")
+        assert b" 503 " in await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        for _, writer in open_streams:
+            writer.close()
+
+    served(stream, use)
+
+
+def test_addresses() -> None:
+    assert [is_loopback(text) for text in ("127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "192.0.2.1", "::")] == [
+        True, True, True, False, False, False,
+    ]  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from types import MappingProxyType
 
-from crawlkit.net.local_http import Asked
+from crawlkit.net.http_server import Asked
 from crawlkit.surfaces.control.messages import Do
 
 ORDERS: Mapping[str, Do] = MappingProxyType({"/api/pause": Do.PAUSE, "/api/continue": Do.CONTINUE})

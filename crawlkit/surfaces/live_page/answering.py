@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from crawlkit.errors import CrawlError
-from crawlkit.net.local_http import Asked, Reply, text_reply
+from crawlkit.net.http_server import Asked, Reply, not_allowed, text_reply
 from crawlkit.sentences import SENTENCES
 from crawlkit.surfaces.live_page.access import ORDERS, Access
 from crawlkit.surfaces.live_page.source import Shown, Source
@@ -26,9 +26,7 @@ JSON = "application/json; charset=utf-8"
 Result = TypeVar("Result")
 
 _SEALED = {
-    "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",  # the address of the page holds the token
-    "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
@@ -67,6 +65,8 @@ class Answering:
     async def answer(self, asked: Asked) -> Reply:
         """Answer a request."""
         refusal = self._access.refusal(asked)
+        if refusal is HTTPStatus.METHOD_NOT_ALLOWED:
+            return _sealed(not_allowed("POST") if asked.path in ORDERS else not_allowed("GET", "HEAD"))
         if refusal is not None:
             return _sealed(text_reply(refusal))
         return _sealed(await self._allowed(asked))
@@ -139,5 +139,5 @@ def _event(name: str, data: Shown | _Problem) -> bytes:
 
 
 def _sealed(reply: Reply) -> Reply:
-    """Return an answer that no cache keeps and no page from elsewhere may use."""
+    """Return an answer that no page from elsewhere may use."""
     return Reply(reply.status, reply.content_type, reply.body, {**_SEALED, **reply.headers})

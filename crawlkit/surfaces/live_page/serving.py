@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Self
 
 from crawlkit.engine.session import Running
+from crawlkit.net.http_server import is_loopback, serving_http
 from crawlkit.net.local import Socket
-from crawlkit.net.local_http import is_loopback, serving_http
 from crawlkit.surfaces.listening import listen_for, parse_address, url_of
 from crawlkit.surfaces.live_page.access import Access
 from crawlkit.surfaces.live_page.answering import Answering

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry
@@ -11,7 +12,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.process_collector import ProcessCollector
 
 from crawlkit.engine.session import Running
-from crawlkit.net.http_server import Answer, HttpServer
+from crawlkit.net.http_server import Asked, Reply, not_allowed, serving_http, text_reply
 from crawlkit.net.local import Socket
 from crawlkit.surfaces.metrics.collector import CrawlCollector
 from crawlkit.surfaces.metrics.hosts import HostCounts
@@ -37,7 +38,7 @@ class Exporter:
         ProcessCollector(namespace="crawlkit", registry=registry)
         tasks = [asyncio.create_task(hosts.count(running)), asyncio.create_task(self._probe())]
         try:
-            async with HttpServer(lambda path: _answer(path, registry)).accepting(self._listening):
+            async with serving_http(self._listening, partial(_answer, registry), asyncio.Event()):
                 yield
         finally:
             for task in tasks:
@@ -52,8 +53,10 @@ class Exporter:
             self.tally.stalls.observe(max(0.0, time.monotonic() - due_s))
 
 
-def _answer(path: str, registry: CollectorRegistry) -> Answer:
-    if path != PATH:
-        return Answer(f"there is {PATH} only\n".encode(), status=HTTPStatus.NOT_FOUND)
+async def _answer(registry: CollectorRegistry, asked: Asked) -> Reply:
+    if asked.path != PATH:
+        return text_reply(HTTPStatus.NOT_FOUND, f"there is {PATH} only")
+    if asked.method != "GET":
+        return not_allowed("GET", "HEAD")
     encode, content_type = choose_encoder("")  # the text format, which every version of Prometheus reads
-    return Answer(encode(registry), content_type)
+    return Reply(HTTPStatus.OK, content_type, encode(registry))

@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 import pytest
 
-from crawlkit.net.local_http import Asked
+from crawlkit.net.http_server import Asked
 from crawlkit.surfaces.live_page.access import Access
 
 ACCESS = Access("s3cret", "box.example", 8080)

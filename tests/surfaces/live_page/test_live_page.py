@@ -45,7 +45,9 @@ def test_who_has_not_the_token_gets_nothing_but_403(live: Page) -> None:
 def test_a_page_from_elsewhere_can_neither_read_it_nor_pause_the_crawl(live: Page) -> None:
     assert live.ask("/events", headers={"Host": f"evil.test:{live.port}"}).status == 403
     assert live.ask("/api/pause", method="POST", headers={"Origin": "http://evil.test"}).status == 403
-    assert live.ask("/api/pause", method="GET").status == 405
+    get, delete = live.ask("/api/pause", method="GET"), live.ask("/", method="DELETE")
+    assert (get.status, get.headers["allow"], delete.status, delete.headers["allow"]) == (405, "POST", 405, "GET, HEAD")
+    assert (live.ask("/", method="HEAD").status, live.ask("/", method="HEAD").text) == (200, "")
     assert not live.shown()["status"]["paused"]
     headers = live.ask("/").headers
     assert "default-src 'none'" in headers["content-security-policy"]

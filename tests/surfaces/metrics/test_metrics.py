@@ -109,6 +109,12 @@ def test_a_running_crawl_is_asked_for_its_metrics(tmp_path: Path) -> None:
         assert not [name for name in found if "a.test" in name]
         with pytest.raises(urllib.error.HTTPError, match="404"):
             get(url.removesuffix("metrics"))
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD")) as head:
+            assert (head.status, head.headers["Cache-Control"], head.read()) == (200, "no-store", b"")
+        with pytest.raises(urllib.error.HTTPError, match="405") as refused:
+            urllib.request.urlopen(urllib.request.Request(url, method="POST"))
+        assert refused.value.headers["Allow"] == "GET, HEAD"
+        refused.value.close()
         process.send_signal(signal.SIGINT)
         assert ended(process).status == 130
 
