@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from crawlkit.config import Config
 from crawlkit.errors import ConfigError, StateDamaged
-from crawlkit.policy.partition import node_of
+from crawlkit.policy.partition import VIRTUAL_NODES, node_of
 from crawlkit.state.checkpoint import Summary, merged_summary, read_summary
 from crawlkit.state.directory import DirectoryLock, Manifest, read_manifest
 from crawlkit.state.extents import Archive, Extents
-from crawlkit.state.layout import CONFIG, MEMBERS
+from crawlkit.state.layout import CONFIG, MEMBERS, PARTITIONS
 from crawlkit.state.looking import Looking, Rows, at_rest
 from crawlkit.state.merging import MergedStore
 from crawlkit.state.opening import open_database
@@ -58,6 +58,10 @@ class Partitions:
     def read(cls, directory: Path) -> "Partitions":
         """Read the table, and see that every partition is there; StateError and its kinds if not."""
         table = read_table(directory)
+        known = range(len(table.members))
+        for owners in (table.owners, table.moving):
+            if owners is not None and (len(owners) != VIRTUAL_NODES or not all(owner in known for owner in owners)):
+                raise StateDamaged(f"{directory / PARTITIONS} does not name a partition for each node: restore it from a copy")
         check_members(directory, table)
         return cls(directory, read_partitioned_manifest(directory), table)
 
@@ -69,6 +73,12 @@ class Partitions:
     def owner_of(self, host: str) -> int:
         """Return the number of the partition that owns a host."""
         return self.table.owners[node_of(host)]
+
+    def holders_of(self, host: str) -> list[int]:
+        """Return the partitions in which rows of a host may lie: the owner, and who is to be it once nodes have moved."""
+        node = node_of(host)
+        tables = [self.table.owners, *([] if self.table.moving is None else [self.table.moving])]
+        return list(dict.fromkeys(table[node] for table in tables))
 
     def member_of(self, host: str) -> Path:
         """Return the directory of the partition that owns a host."""
@@ -107,6 +117,12 @@ class Partitions:
         store = self.merged([part.store for part in parts])
         rows = Rows(store, self.archives(parts), lambda host: parts[self.owner_of(host)].store)
         return Looking(self.directory, rows, at_rest(store), running=running)
+
+
+def whole_of(directory: Path) -> Path | None:
+    """Return the crawl that a directory is a partition of, None for any other directory."""
+    members = directory.resolve().parent
+    return members.parent if members.name == MEMBERS and is_partitioned(members.parent) else None
 
 
 def check_crawl(directory: Path) -> None:

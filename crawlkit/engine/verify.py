@@ -34,23 +34,50 @@ class Thoroughness(Enum):
     DEEP = "deep"  # every byte of the archive too
 
 
+class Whole:
+    """What the check of a crawl knows of the rest of it: nothing, as there is none. Of a partition there is."""
+
+    least_seeds = 1
+
+    def span(self, store: Store) -> list[str]:
+        """Return the seeds that span the scope."""
+        return read_first_seeds(store)
+
+    def is_elsewhere(self, url: str) -> bool:
+        """Whether a URL belongs to another partition."""
+        return False
+
+    def least(self, url: str) -> Head | None:
+        """Return the least distances noted elsewhere of a URL, and its sources; None if it was not seen."""
+        return None
+
+    def is_excused(self, url: str) -> bool:
+        """Whether a URL elsewhere need not be seen, or not at its least distance."""
+        return False
+
+
 def verify(directory: Path, thoroughness: Thoroughness) -> Report:
     """Check the crawl in `directory`, which is not running. StateError and its kinds if it cannot be opened."""
     with ExitStack() as resources:
-        opened = open_database(directory, resources)
-        verification = Verification(opened.store, opened.summary, host_of)
-        verification.check_values()
-        verification.check_keys()
-        archive = ArchiveCheck(directory, opened.manifest.crawl_id, opened.store, verification.findings)
-        archive.check_files()
-        if thoroughness is not Thoroughness.QUICK:
+        return check_opened(directory, open_database(directory, resources), thoroughness, Whole())
+
+
+def check_opened(directory: Path, opened: Opened, thoroughness: Thoroughness, whole: Whole) -> Report:
+    """Check a crawl that is open, or a partition as far as its own rows go, and its links by what `whole` knows."""
+    verification = Verification(opened.store, opened.summary, host_of, least_seeds=whole.least_seeds)
+    verification.check_values()
+    verification.check_keys()
+    archive = ArchiveCheck(directory, opened.manifest.crawl_id, opened.store, verification.findings)
+    archive.check_files()
+    if thoroughness is not Thoroughness.QUICK:
+        with ExitStack() as resources:
             bloom = _filter(directory, opened, resources)
-            links = _links(opened, verification)
+            links = _links(opened, verification, whole)
             verification.check_rows(bloom, _looking(links, archive))
-            verification.reading(archive.check_rows, Rule.READABLE)
-        if thoroughness is Thoroughness.DEEP and not verification.findings.has(Rule.DECODES):
-            verification.reading(archive.check_bytes, Rule.READABLE)
-        return verification.findings.report()
+        verification.reading(archive.check_rows, Rule.READABLE)
+    if thoroughness is Thoroughness.DEEP and not verification.findings.has(Rule.DECODES):
+        verification.reading(archive.check_bytes, Rule.READABLE)
+    return verification.findings.report()
 
 
 def _looking(links: "LinkCheck | None", archive: ArchiveCheck) -> Callable[[bytes, Record], None]:
@@ -73,14 +100,14 @@ def _filter(directory: Path, opened: Opened, resources: ExitStack) -> MappedBloo
     return bloom
 
 
-def _links(opened: Opened, verification: Verification) -> "LinkCheck | None":
+def _links(opened: Opened, verification: Verification, whole: Whole) -> "LinkCheck | None":
     """Return the check of links; None where the settings that it depends on cannot be read (which was noted)."""
     try:
         config = read_config(opened.store)
         # What plugins said, now or before a change of the settings, is known only of some: any URL may be one of the others.
         has_plugins = bool(opened.summary.counters.refused.get(Refusal.HOOK))
-        scope = Scope.of(read_first_seeds(opened.store), config)
-        return LinkCheck(opened.store, verification, config, scope, may_be_unseen=has_plugins)
+        scope = Scope.of(whole.span(opened.store), config)
+        return LinkCheck(opened.store, verification, config, scope, whole, may_be_unseen=has_plugins)
     except StateDamaged:
         return None
 
@@ -92,8 +119,18 @@ class LinkCheck:
     `may_be_unseen`.
     """
 
-    def __init__(self, store: Store, verification: Verification, config: Config, scope: Scope, *, may_be_unseen: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        verification: Verification,
+        config: Config,
+        scope: Scope,
+        whole: Whole,
+        *,
+        may_be_unseen: bool,
+    ) -> None:
         self._store = store
+        self._whole = whole
         self._verification = verification
         self._findings = verification.findings
         self._may_be_unseen = may_be_unseen
@@ -112,7 +149,7 @@ class LinkCheck:
             self._findings.checked["links"] += 1
             found = self._target(edge.url)
             if found is None:
-                if not (record.held or self._may_be_unseen or self._traps.judge(edge.url) or self._owed(key, record)):
+                if not self._may_lack(key, record, edge.url):
                     self._findings.broke(Rule.EDGES_SEEN, f"{record.url} links to {edge.url}")
             elif self._is_behind(found, edge) and not self._excused(key, record, edge):
                 self._findings.broke(
@@ -121,13 +158,19 @@ class LinkCheck:
                     f"by {record.url} {edge.depth}, {edge.hops}, and a link",
                 )
 
+    def _may_lack(self, key: bytes, record: Record, url: str) -> bool:
+        """Whether a URL that a record leads to may be unseen."""
+        if record.held or self._may_be_unseen or self._traps.judge(url):
+            return True
+        return self._owed(key, record) or self._whole.is_excused(url)
+
     @staticmethod
     def _is_behind(found: Head, edge: Edge) -> bool:
         return edge.depth < found.depth or edge.hops < found.hops or not found.may_be(Source.LINK)
 
     def _excused(self, key: bytes, record: Record, edge: Edge) -> bool:
-        """Whether a lesser distance is still on its way: with a twin of the target, or of the record."""
-        return self._verification.has_twin(edge.url) or self._owed(key, record)
+        """Whether a lesser distance is still on its way: with a twin of the target, or of the record, or with a letter."""
+        return self._verification.has_twin(edge.url) or self._owed(key, record) or self._whole.is_excused(edge.url)
 
     def _owed(self, key: bytes, record: Record) -> bool:
         """Whether the edges of a record are still to be walked (again)."""
@@ -141,5 +184,6 @@ class LinkCheck:
             return self._targets[url]
         if len(self._targets) >= TARGETS_IN_MEMORY:
             self._targets.clear()
-        found = self._targets[url] = self._verification.least(url)
+        known = self._whole if self._whole.is_elsewhere(url) else self._verification
+        found = self._targets[url] = known.least(url)
         return found

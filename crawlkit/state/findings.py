@@ -42,6 +42,10 @@ class Rule(StrEnum):
     ARCHIVE_EXTENTS = "archive.extents"  # what is known of a file covers it, and is found by URL and by body
     ARCHIVE_RECORDS = "archive.records"  # every record with an answer has that answer in the archive, and one only
     ARCHIVE_BYTES = "archive.bytes"  # what lies there is what was archived
+    PARTITIONS_PLACED = "partitions.placed"  # what is of a host lies in the partition that owns it
+    PARTITIONS_LETTERS = (
+        "partitions.letters"  # letters are for other partitions, and none was acknowledged that was not taken in
+    )
     FILTER = "filter.complete"  # the Bloom filter in use has every key of the seen-set
 
 
@@ -89,6 +93,14 @@ class Findings:
         """Note a rule as broken if what the state says of itself is not what was counted."""
         if noted != counted:
             self.broke(rule, f"{what}: {noted} noted, {counted} found")
+
+    def take(self, report: Report, where: str) -> None:
+        """Add what a check of a part found; `where` names the part."""
+        self.checked.update(report.checked)
+        for rule, broken in report.broken.items():
+            self._counts[rule] += broken.count
+            examples = self._examples.setdefault(rule, [])
+            examples += [f"{where}: {example}" for example in broken.examples[: MOST_EXAMPLES - len(examples)]]
 
     def report(self) -> Report:
         """Return what was found so far, in the order of the rules."""

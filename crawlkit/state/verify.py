@@ -40,7 +40,12 @@ class Verification:
     """One check of one open database; what it finds is in `findings`."""
 
     def __init__(
-        self, store: Store, summary: Summary, host_of: Callable[[str], str], hosts_a_slice: int = HOSTS_A_SLICE
+        self,
+        store: Store,
+        summary: Summary,
+        host_of: Callable[[str], str],
+        hosts_a_slice: int = HOSTS_A_SLICE,
+        least_seeds: int = 1,
     ) -> None:
         self.findings = Findings()
         self._twins: set[str] = set()
@@ -48,6 +53,7 @@ class Verification:
         self._summary = summary
         self._host_of = host_of
         self._hosts_a_slice = hosts_a_slice
+        self._least_seeds = least_seeds
         self._entries: Counter[UrlState] = Counter()
         self._pointed_to: Counter[UrlState] = Counter()
         self._kinds: Counter[Kind] = Counter()
@@ -145,7 +151,7 @@ class Verification:
                 self.findings.broke(Rule.SEEDS, f"{url} was not seen")
             elif (found[:2] != (0, 0) or not found.may_be(Source.SEED)) and not self.has_twin(url):
                 self.findings.broke(Rule.SEEDS, f"{url} has depth {found.depth}, hops {found.hops}, sources {found.sources}")
-        if number < 0:
+        if number + 1 < self._least_seeds:
             self.findings.broke(Rule.SEEDS, "there is no seed")
 
     def _check_keys(self) -> None:
@@ -167,16 +173,11 @@ class Verification:
 
     def entry(self, url: str) -> SeenEntry | None:
         """Return the seen entry of a URL, None if it has none; StateDamaged if it cannot be read."""
-        value = self._store.get(keys.seen_key(self._host_id(url), url))
-        return None if value is None else codec.decode_seen(value)
+        return _entry_in(self._store, self._host_id(url), url)
 
     def least(self, url: str) -> Head | None:
         """Return the least depth and hops noted of a URL, and all sources; None if it was not seen."""
-        entry = self.entry(url)
-        if entry is None:
-            return None
-        value = None if entry.state is UrlState.SETTLED else self._store.get(keys.page_key(url))
-        return entry.head if value is None else entry.joined(codec.head_of(value))  # it had settled before it was queued again
+        return least_in(self._store, self._host_id(url), url)
 
     def has_twin(self, url: str) -> bool:
         """Whether a second row may tell a lesser distance of a URL than its entry does."""
@@ -326,6 +327,20 @@ class Verification:
         records = sum(self._kinds.values()) - checked["requeued"]
         if not self.findings.has(Rule.RECORDS_SEEN):
             compare(Rule.SEEN_SETTLED, "settled URLs and their records", self._entries[UrlState.SETTLED], records)
+
+
+def least_in(store: Store, host: bytes, url: str) -> Head | None:
+    """Return the least depth and hops that a store notes of a URL of a host, and all sources; None if it was not seen."""
+    entry = _entry_in(store, host, url)
+    if entry is None:
+        return None
+    value = None if entry.state is UrlState.SETTLED else store.get(keys.page_key(url))
+    return entry.head if value is None else entry.joined(codec.head_of(value))  # it had settled before it was queued again
+
+
+def _entry_in(store: Store, host: bytes, url: str) -> SeenEntry | None:
+    value = store.get(keys.seen_key(host, url))
+    return None if value is None else codec.decode_seen(value)
 
 
 def _tail(key: bytes) -> bytes:
