@@ -26,6 +26,7 @@ from crawlkit.state.hosts import Hosts
 from crawlkit.state.letters import Letters
 from crawlkit.state.logs import Logs
 from crawlkit.state.looking import InMemory, Looking, Rows
+from crawlkit.state.moving import Arrivals, Batches, Departures
 from crawlkit.state.opening import BATCH, open_database
 from crawlkit.state.origins import Origins
 from crawlkit.state.pages import Pages
@@ -40,6 +41,7 @@ from crawlkit.state.reading import (
     read_config,
     read_counters,
     read_first_seeds,
+    read_private,
     read_rescan,
     read_runs,
     walk_seeds,
@@ -182,6 +184,14 @@ class CrawlState:
         memory = InMemory(self.counters, self.runs, self.hosts, self.templates)
         return Looking(self.directory, Rows.of_one(self._store, self.crawl_id), memory, running=True)
 
+    def arrivals(self) -> Arrivals:
+        """Return what takes in rows of another partition, in checkpoints of their own."""
+        return Arrivals(self._store, self.seen, self.refusals, self.counters, Batches(self._store, self.checkpoint))
+
+    def departures(self) -> Departures:
+        """Return what removes rows that another partition has, in checkpoints of their own."""
+        return Departures(self._store, self.counters, Batches(self._store, self.checkpoint))
+
     # What is frozen --------------------------------------------------------------------------------------------------
 
     def seeds(self) -> Iterator[str]:
@@ -198,8 +208,7 @@ class CrawlState:
 
     def private_addresses(self) -> dict[str, frozenset[str]]:
         """Return the private addresses that seeds may keep, by `host:port`."""
-        value = self._store.get(PRIVATE) or b"{}"
-        return {place: frozenset(found) for place, found in msgspec.json.decode(value).items()}
+        return read_private(self._store)
 
     def change_settings(self, config: Config, changes: Mapping[str, Any]) -> None:
         """Stage changed settings; the run that is going on carries `changes` in the ledger."""

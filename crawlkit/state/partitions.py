@@ -24,7 +24,8 @@ class Table(msgspec.Struct, frozen=True):
     `members` are the crawl ids of the partitions by number; one that owns nothing any more stays, for its archive and ledger.
     `settings` are those in force, as values: a partition that differs from them is yet to be told.
     `owners` is the number of the owner of each virtual node; `moving` is the table that takes its place once the rows of the
-    nodes that differ have moved. `version` counts tables, `epoch` the runs of the crawl.
+    nodes that differ have moved. `version` counts tables, `epoch` the runs of the crawl. `before` are the owners of the table
+    before this one, until the rows that they own no more are removed there.
     """
 
     crawl_id: str
@@ -34,6 +35,12 @@ class Table(msgspec.Struct, frozen=True):
     epoch: int = 0
     moving: list[int] | None = None
     settings: dict[str, Any] = {}
+    before: list[int] | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether no rows are on the move: else some may be in two partitions, and those of the owner count."""
+        return self.moving is None and self.before is None
 
 
 def is_partitioned(directory: Path) -> bool:

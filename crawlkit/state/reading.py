@@ -68,6 +68,12 @@ def read_config(store: Store) -> Config:
         raise damaged(f"the crawl's settings cannot be read: {error}") from error
 
 
+def read_private(store: Store) -> dict[str, frozenset[str]]:
+    """Return the private addresses that seeds may keep, by `host:port`."""
+    value = store.get(PRIVATE) or b"{}"
+    return {place: frozenset(found) for place, found in msgspec.json.decode(value).items()}
+
+
 def read_runs(store: Store) -> list[Run]:
     """Return the ledger, oldest run first; StateDamaged if it cannot be read."""
     try:

@@ -96,6 +96,10 @@ class SeenSet:
         self._bloom.add(keys.seen_row(host, url_id))
         self._put(url, host, url_id, entry)
 
+    def expect_row(self, key: bytes) -> None:
+        """Set the bits of a key whose row is staged by others."""
+        self._bloom.add(key)
+
     def put(self, url: str, host: bytes, entry: SeenEntry) -> None:
         """Stage the entry of a URL that is seen already."""
         self._put(url, host, keys.url_id(url), entry)

@@ -1,0 +1,178 @@
+"""Another number of partitions: virtual nodes change hands, with all that belongs to them.
+
+The table is replaced three times. First it says what is to move (`moving`), then that it has moved, which is the moment in
+which owners change (`before` says from whom), then that nothing is left behind. In between rows are copied to their new
+owners, and then removed from the old ones. Whatever ends this, `finish_moves` goes on where it was.
+"""
+
+import itertools
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from crawlkit.config import Config
+from crawlkit.errors import UsageError
+from crawlkit.policy.edges import admitting_edges
+from crawlkit.policy.novelty import template_of
+from crawlkit.policy.partition import VIRTUAL_NODES, Owners, node_of
+from crawlkit.policy.urls import host_of
+from crawlkit.state.checkpoint import Run, read_summary
+from crawlkit.state.crawl import CrawlState
+from crawlkit.state.layout import CRAWL
+from crawlkit.state.leaving import Leaving, Lot, Naming
+from crawlkit.state.moving import Arrivals
+from crawlkit.state.opening import open_database
+from crawlkit.state.partitions import Table, check_members, member_directory, read_table, write_table
+from crawlkit.state.reading import Rescan, read_config, read_counters, read_private, read_rescan, read_runs
+from crawlkit.state.store import Store
+
+MOVED = "moved"
+"""How the run ended that made a partition for what moves to it."""
+
+_NAMING = Naming(node_of, host_of, template_of, lambda record: (edge.url for edge in admitting_edges(record)))
+
+
+def repartition(directory: Path, partitions: int, now: float) -> Table:
+    """Spread the crawl in `directory` over another number of partitions; return the table in force then.
+
+    For who has locked the directory, before any partition runs; `now` in seconds since the epoch.
+
+    Raises:
+        UsageError: there cannot be so many partitions, or those of this crawl cannot be changed.
+        StateError and its kinds: a partition cannot be opened, or lacks rows.
+        StorageError: something could not be written; the next call goes on from there.
+    """
+    if not 1 <= partitions <= VIRTUAL_NODES:
+        raise UsageError(f"--partitions {partitions}: a crawl has 1 to {VIRTUAL_NODES} partitions, as many as virtual nodes")
+    table = finish_moves(directory, now)
+    owners = Owners(tuple(table.owners))
+    if len(owners.partitions) == partitions:
+        return table
+    chosen = _chosen(owners.partitions, len(table.members), partitions)
+    table = _with_new_members(directory, table, max(chosen) + 1, now)
+    moving = owners.spread(chosen).table
+    write_table(directory, msgspec.structs.replace(table, moving=list(moving)))
+    return finish_moves(directory, now)
+
+
+def finish_moves(directory: Path, now: float) -> Table:
+    """Finish what a kill left of a move; return the table in force then. For every resume, before any partition runs."""
+    table = read_table(directory)
+    _forget_unlisted(directory, table)
+    if table.moving is not None:
+        check_members(directory, table)
+        for to in sorted({new for old, new in zip(table.owners, table.moving, strict=True) if old != new}):
+            _bring(directory, table, table.moving, to, now)
+        table = msgspec.structs.replace(table, owners=table.moving, moving=None, before=table.owners, version=table.version + 1)
+        write_table(directory, table)
+    if table.before is not None:
+        check_members(directory, table)
+        for giver in sorted(set(table.before)):
+            _sweep(directory, giver, [n for n, old in enumerate(table.before) if old == giver != table.owners[n]])
+        table = msgspec.structs.replace(table, before=None)
+        write_table(directory, table)
+    return table
+
+
+def _chosen(owning: Sequence[int], members: int, partitions: int) -> list[int]:
+    """Return which partitions are to own something: those that do, then those that did, then new ones."""
+    others = [number for number in range(members + partitions) if number not in set(owning)]
+    return sorted([*owning, *others][:partitions])
+
+
+# New partitions ------------------------------------------------------------------------------------------------------
+
+
+def _with_new_members(directory: Path, table: Table, members: int, now: float) -> Table:
+    """Make the partitions that are missing of `members`; return the table with them. UsageError if this crawl's are fixed."""
+    with ExitStack() as resources:
+        store = open_database(member_directory(directory, 0), resources).store
+        config, private = read_config(store), read_private(store)
+    if config.warc:
+        raise UsageError(f"--partitions: {directory} keeps an archive, whose files stay with the partitions that wrote them")
+    made = [_make(member_directory(directory, number), config, private, now) for number in range(len(table.members), members)]
+    return msgspec.structs.replace(table, members=[*table.members, *made])
+
+
+def _make(directory: Path, config: Config, private: Mapping[str, Iterable[str]], now: float) -> str:
+    """Make a partition that holds nothing yet; return its crawl id."""
+    with CrawlState.create(directory, config) as state:
+        state.allow_private(private)
+        state.begin_run(now)
+        state.end_run(now, MOVED)
+        state.counters.finished = True
+        state.checkpoint()
+        state.seal()
+        return state.crawl_id
+
+
+def _forget_unlisted(directory: Path, table: Table) -> None:
+    """Remove partitions that were made and never came into the table, as of a kill; what made a request stays."""
+    for number in itertools.count(len(table.members)):
+        member = member_directory(directory, number)
+        if not (member / CRAWL).exists():
+            return
+        counters = read_summary(member).counters
+        if counters.requests or counters.seen:
+            return
+        (member / CRAWL).unlink()  # first: what is left then is cleared when one is made here
+        shutil.rmtree(member)
+
+
+# Bringing ------------------------------------------------------------------------------------------------------------
+
+
+def _bring(directory: Path, table: Table, moving: Sequence[int], to: int, now: float) -> None:
+    """Copy all rows that move to one partition."""
+    lots: dict[int, list[int]] = {}
+    for node, (old, new) in enumerate(zip(table.owners, moving, strict=True)):
+        if old != new == to:
+            lots.setdefault(old, []).append(node)
+    with CrawlState.open(member_directory(directory, to)) as state:
+        arrivals = state.arrivals()
+        if not arrivals.begin(table.version + 1):
+            return
+        finished = [_bring_from(directory, giver, Lot(lots[giver], _NAMING), state, arrivals, now) for giver in sorted(lots)]
+        arrivals.finish(finished=all(finished))
+
+
+def _bring_from(directory: Path, giver: int, lot: Lot, state: CrawlState, arrivals: Arrivals, now: float) -> bool:
+    """Copy what moves from one partition; whether that has finished."""
+    source = member_directory(directory, giver)
+    with ExitStack() as resources:
+        store = open_database(source, resources).store
+        arrivals.take(Leaving(store, lot), f"partition {giver} of {directory} lacks rows")
+        state.allow_private(read_private(store))
+        _keep_quiet(state.runs[-1], read_runs(store)[-1], now)
+        rescan = _untold(store, state.config())
+        if rescan is not None:
+            arrivals.tell_again(rescan)
+        return read_counters(store).finished
+
+
+def _keep_quiet(run: Run, other: Run, now: float) -> None:
+    """Let the next run hold all hosts back for a gap if that of `other` would: nobody knows which were asked last."""
+    quiet_from_s = now if other.ended_s is None else other.quiet_from_s
+    if quiet_from_s is not None and run.ended_s is not None:
+        run.quiet_from_s = max(quiet_from_s, run.quiet_from_s or 0.0)
+
+
+def _untold(store: Store, config: Config) -> Rescan | None:
+    """Return what records of a partition may not have been told of the depth limit in `config`, None if they have."""
+    rescan, limit = read_rescan(store), read_config(store).max_depth
+    if limit is None or (config.max_depth is not None and config.max_depth <= limit):
+        return rescan
+    return Rescan(limit if rescan is None else rescan.depth, limit)
+
+
+# Sweeping ------------------------------------------------------------------------------------------------------------
+
+
+def _sweep(directory: Path, giver: int, nodes: Sequence[int]) -> None:
+    """Remove from a partition what it owns no more."""
+    if nodes:
+        with CrawlState.open(member_directory(directory, giver)) as state:
+            state.departures().remove(Lot(nodes, _NAMING))
