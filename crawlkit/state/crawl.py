@@ -117,9 +117,9 @@ class CrawlState:
             store = resources.enter_context(Store(directory / layout.DATABASE, create=True))
             bloom = MappedBloom.create(directory / layout.BLOOM, crawl_id.encode()[:16], boot_id())
             bloom.mark_complete()
-            replace_file(directory / layout.CONFIG, to_toml(config).encode())
             store.stage(keys.INDEXED, b"")
             state = cls(directory, crawl_id, store, bloom, resources)
+            replace_file(directory / layout.CONFIG, to_toml(config).encode())
             state._resources = resources.pop_all()
         store.stage(CONFIG, msgspec.json.encode(to_values(config)))
         return state
