@@ -71,11 +71,15 @@ class Watching:
 
 @dataclass(frozen=True, slots=True)
 class Orderly:
-    """What a run is asked for besides: changed settings, failures to be tried again, options for the partitions' processes."""
+    """What a run is asked for besides: changed settings, failures to be tried again, options for the partitions' processes.
+
+    `partitions` is how many there are to be, None for as many as there are.
+    """
 
     changes: Mapping[str, object] = field(default_factory=dict)
     retry: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    partitions: int | None = None
 
 
 class Driver:

@@ -9,15 +9,17 @@ import itertools
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from crawlkit.config import Config
+from crawlkit.engine.ending import Ending, settle_reasons
 from crawlkit.errors import UsageError
 from crawlkit.policy.edges import admitting_edges
 from crawlkit.policy.novelty import template_of
-from crawlkit.policy.partition import VIRTUAL_NODES, Owners, node_of
+from crawlkit.policy.partition import Owners, node_of
 from crawlkit.policy.urls import host_of
 from crawlkit.state.checkpoint import Run, read_summary
 from crawlkit.state.crawl import CrawlState
@@ -29,30 +31,31 @@ from crawlkit.state.partitions import Table, check_members, member_directory, re
 from crawlkit.state.reading import Rescan, read_config, read_counters, read_private, read_rescan, read_runs
 from crawlkit.state.store import Store
 
-MOVED = "moved"
-"""How the run ended that made a partition for what moves to it."""
-
 _NAMING = Naming(node_of, host_of, template_of, lambda record: (edge.url for edge in admitting_edges(record)))
 
 
 def repartition(directory: Path, partitions: int, now: float) -> Table:
     """Spread the crawl in `directory` over another number of partitions; return the table in force then.
 
-    For who has locked the directory, before any partition runs; `now` in seconds since the epoch.
+    For who has locked the directory, before any partition runs; `now` in seconds since the epoch. There can be as many
+    partitions as virtual nodes.
 
     Raises:
-        UsageError: there cannot be so many partitions, or those of this crawl cannot be changed.
+        UsageError: the partitions of this crawl cannot be others.
         StateError and its kinds: a partition cannot be opened, or lacks rows.
         StorageError: something could not be written; the next call goes on from there.
     """
-    if not 1 <= partitions <= VIRTUAL_NODES:
-        raise UsageError(f"--partitions {partitions}: a crawl has 1 to {VIRTUAL_NODES} partitions, as many as virtual nodes")
     table = finish_moves(directory, now)
     owners = Owners(tuple(table.owners))
     if len(owners.partitions) == partitions:
         return table
+    if table.settings.get("warc"):
+        raise UsageError(
+            f"--partitions {partitions}: {directory} keeps an archive, whose files stay with the {len(owners.partitions)} "
+            "partitions that wrote them; go on without --partitions"
+        )
     chosen = _chosen(owners.partitions, len(table.members), partitions)
-    table = _with_new_members(directory, table, max(chosen) + 1, now)
+    table = _with_new_members(directory, table, max(chosen) + 1)
     moving = owners.spread(chosen).table
     write_table(directory, msgspec.structs.replace(table, moving=list(moving)))
     return finish_moves(directory, now)
@@ -71,7 +74,7 @@ def finish_moves(directory: Path, now: float) -> Table:
     if table.before is not None:
         check_members(directory, table)
         for giver in sorted(set(table.before)):
-            _sweep(directory, giver, [n for n, old in enumerate(table.before) if old == giver != table.owners[n]])
+            _sweep(directory, table, giver, [n for n, old in enumerate(table.before) if old == giver != table.owners[n]])
         table = msgspec.structs.replace(table, before=None)
         write_table(directory, table)
     return table
@@ -86,27 +89,32 @@ def _chosen(owning: Sequence[int], members: int, partitions: int) -> list[int]:
 # New partitions ------------------------------------------------------------------------------------------------------
 
 
-def _with_new_members(directory: Path, table: Table, members: int, now: float) -> Table:
-    """Make the partitions that are missing of `members`; return the table with them. UsageError if this crawl's are fixed."""
+def _with_new_members(directory: Path, table: Table, members: int) -> Table:
+    """Make the partitions that are missing of `members`; return the table with them."""
     with ExitStack() as resources:
         store = open_database(member_directory(directory, 0), resources).store
-        config, private = read_config(store), read_private(store)
-    if config.warc:
-        raise UsageError(f"--partitions: {directory} keeps an archive, whose files stay with the partitions that wrote them")
-    made = [_make(member_directory(directory, number), config, private, now) for number in range(len(table.members), members)]
+        new = _New(read_config(store), read_private(store), read_runs(store))
+    made = [new.make(member_directory(directory, number)) for number in range(len(table.members), members)]
     return msgspec.structs.replace(table, members=[*table.members, *made])
 
 
-def _make(directory: Path, config: Config, private: Mapping[str, Iterable[str]], now: float) -> str:
-    """Make a partition that holds nothing yet; return its crawl id."""
-    with CrawlState.create(directory, config) as state:
-        state.allow_private(private)
-        state.begin_run(now)
-        state.end_run(now, MOVED)
-        state.counters.finished = True
-        state.checkpoint()
-        state.seal()
-        return state.crawl_id
+@dataclass(frozen=True, slots=True)
+class _New:
+    """What a new partition has in common with the others: settings, private addresses that seeds may keep, the ledger."""
+
+    config: Config
+    private: Mapping[str, Iterable[str]]
+    runs: Sequence[Run]
+
+    def make(self, directory: Path) -> str:
+        """Make a partition that holds nothing yet, and had no part in the runs before; return its crawl id."""
+        with CrawlState.create(directory, self.config) as state:
+            state.allow_private(self.private)
+            state.inherit_runs(Run(run.number, run.started_s, run.ended_s, run.how) for run in self.runs)
+            state.counters.finished = True
+            state.checkpoint()
+            state.seal()
+            return state.crawl_id
 
 
 def _forget_unlisted(directory: Path, table: Table) -> None:
@@ -171,8 +179,13 @@ def _untold(store: Store, config: Config) -> Rescan | None:
 # Sweeping ------------------------------------------------------------------------------------------------------------
 
 
-def _sweep(directory: Path, giver: int, nodes: Sequence[int]) -> None:
-    """Remove from a partition what it owns no more."""
-    if nodes:
-        with CrawlState.open(member_directory(directory, giver)) as state:
-            state.departures().remove(Lot(nodes, _NAMING))
+def _sweep(directory: Path, table: Table, giver: int, nodes: Sequence[int]) -> None:
+    """Remove from a partition what it owns no more; one that owns nothing any more will not run again for that."""
+    if not nodes:
+        return
+    with CrawlState.open(member_directory(directory, giver)) as state:
+        departures = state.departures()
+        departures.remove(Lot(nodes, _NAMING))
+        if giver not in table.owners:
+            settle_reasons(state.counters, Ending.FINISHED)  # no limit keeps it from anything
+            departures.retire(finished=state.letters.waiting == 0)

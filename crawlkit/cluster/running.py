@@ -1,5 +1,6 @@
 """A run of a crawl in partitions from its opening to its end."""
 
+import asyncio
 import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -7,8 +8,11 @@ from pathlib import Path
 
 import msgspec
 
+from crawlkit.clock import SystemClock
 from crawlkit.cluster.conductor import Conductor
 from crawlkit.cluster.driver import Driver, Engine, Orderly, Watching
+from crawlkit.cluster.member import LOCK_EVERY_S, LOCK_TRIES
+from crawlkit.cluster.moves import finish_moves, repartition
 from crawlkit.cluster.shares import Shares
 from crawlkit.config import Config, changed_config, to_toml, to_values
 from crawlkit.durable import replace_file
@@ -34,6 +38,7 @@ async def drive(directory: Path, engine: Engine, watching: Watching, orderly: Or
         resources.enter_context(files.DirectoryLock(directory))
         table = read_table(directory)  # again: before we had the lock another one may have changed it
         check_members(directory, table)
+        table = await _moved(directory, table, orderly.partitions)
         config = changed_config(Config.from_values(table.settings), orderly.changes)
         counters = _counters(directory, table)
         members = active_members(directory, table)
@@ -46,6 +51,18 @@ async def drive(directory: Path, engine: Engine, watching: Watching, orderly: Or
             how = await driver.run()
         total = summed(_counters(directory, table))
         return Outcome(directory, how, total, () if total.pages else tuple(barren_seeds(directory, table, config)))
+
+
+async def _moved(directory: Path, table: Table, partitions: int | None) -> Table:
+    """Return the table once nothing is left to move, to as many partitions as are asked for."""
+    if partitions is None and table.settled:
+        return table
+    for _ in range(LOCK_TRIES):  # partitions whose driver was killed may not be gone yet
+        if not any(files.is_held(member_directory(directory, number)) for number in range(len(table.members))):
+            break
+        await asyncio.sleep(LOCK_EVERY_S)
+    now = SystemClock().now()
+    return finish_moves(directory, now) if partitions is None else repartition(directory, partitions, now)
 
 
 def _counters(directory: Path, table: Table) -> list[Counters]:

@@ -5,15 +5,17 @@ and its overlay, `bloom` and `seen` the seen-set, `head` a window on a range, `h
 `templates`, `duplicates`, `content`, `letters`, `refusals` and `counters` one kind of row each, `extents` the archive's,
 `frontier` and `distances` what happens to URLs, `layout`, `directory` and `checkpoint` the files beside the database, `logs`
 what LevelDB's own files must not have lost, `space` what is left of the disk, `partitions` a crawl in partitions, `opening`
-and `reading` the way in, `merging` partitions read as one, `looking` a view of one URL or host, `crawl` the whole, `copying`
-what is sent of one that runs. `verify` (with `verify_alike`, `verify_refusals`, `verify_sitemaps`, `findings` and `tally`)
-checks all of it, `salvage` reads what is left of a damaged one, `damage` says so.
+and `reading` the way in, `merging` partitions read as one, `leaving` and `moving` what changes partitions, `looking` a view
+of one URL or host, `crawl` the whole, `copying` what is sent of one that runs. `verify` (with `verify_alike`,
+`verify_refusals`, `verify_sitemaps`, `findings` and `tally`) checks all of it, `salvage` reads what is left of a damaged
+one, `damage` says so.
 
 Rows. Numbers in keys are big-endian and of fixed width; values are MessagePack arrays unless said otherwise.
 
     prefix  key after the prefix                                value
     m       name                                                batch (8 bytes), counters, config (JSON), private (JSON),
-                                                                rescan, indexed (empty: rows d and n are kept)
+                                                                rescan, indexed (empty: rows d and n are kept),
+                                                                incoming (`moving.Incoming`)
     b       batch's number mod 64 (1)                           batch's number (8 bytes)
     g       number (8)                                          a seed's URL
     l       number (8)                                          a run of the ledger (`checkpoint.Run`)

@@ -232,14 +232,14 @@ class CrawlState:
         last, so all are quiet from now on. A run that then ends cleanly but early hands that on.
         """
         last = self.runs[-1] if self.runs else None
-        if last is not None and last.how == MADE:
-            self.runs[-1] = Run(last.number, now)
-            return self.runs[-1]
         quiet_from_s = None
         if last is not None and last.ended_s is None:
             quiet_from_s = now
         elif last is not None and last.quiet_from_s is not None:
             quiet_from_s = min(last.quiet_from_s, now)
+        if last is not None and last.how == MADE:
+            self.runs[-1] = Run(last.number, now, quiet_from_s=quiet_from_s)
+            return self.runs[-1]
         run = Run(len(self.runs) + 1, now, quiet_from_s=quiet_from_s)
         self.runs.append(run)
         return run

@@ -1,7 +1,9 @@
 """Rows that move from one partition of a crawl to another.
 
 `Arrivals` takes them in; once they are owned there `Departures` removes them from where they were. Either is done again from
-its start if a kill cuts it short, with the same outcome. Rows move as they are, but for the numbers of those that wait, which count within a partition only: they get new ones, in the
+its start if a kill cuts it short, with the same outcome.
+
+Rows move as they are, but for the numbers of those that wait, which count within a partition only: they get new ones, in the
 same order. What arrives is counted in the last batch, which says that all is there.
 """
 
@@ -228,6 +230,12 @@ class Departures:
                 self._write(tally)
                 tally = Tally()
         self._write(tally)
+
+    def retire(self, *, finished: bool) -> None:
+        """Note that the partition owns nothing any more; `finished` says that it has nothing to tell either."""
+        self._store.unstage(RESCAN)
+        self._counters.finished = finished
+        self._batches.write()
 
     def _write(self, tally: Tally) -> None:
         _count(self._counters, tally.sums, _LEAVING, -1)

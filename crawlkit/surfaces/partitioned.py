@@ -19,6 +19,7 @@ from crawlkit.errors import UsageError
 from crawlkit.model import Reason
 from crawlkit.state.counters import Counters, summed
 from crawlkit.surfaces.log import Verbosity
+from crawlkit.surfaces.partition_options import read_partitions
 from crawlkit.surfaces.progress import Progress
 
 Session = Callable[[Hooks, Progress], Coroutine[Any, Any, Outcome]]
@@ -53,9 +54,10 @@ def resume_session(
     """Return the run that goes on with a crawl in partitions."""
     check_together(params)
     engine = _engine(params)
+    partitions = read_partitions(params["partitions"])
 
     async def session(hooks: Hooks, progress: Progress) -> Outcome:
-        orderly = Orderly(changes, tuple(map(str, sorted(retry))), _options(params))
+        orderly = Orderly(changes, tuple(map(str, sorted(retry))), _options(params), partitions)
         return await drive(directory, engine, _watching(hooks, progress), orderly)
 
     return session

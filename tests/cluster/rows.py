@@ -1,7 +1,7 @@
 """The rows of a crawl in partitions, as a whole: what must be the same whoever has them."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -29,7 +29,8 @@ from crawlkit.state.verify import Verification
 Rows = Counter[tuple[bytes, bytes]]
 
 _STAY = {keys.META, keys.RECENT, keys.RUN, keys.LETTER, keys.NEXT_LETTER}
-_ACCOUNTS = {keys.TEMPLATE, keys.MEMORY}
+ACCOUNTS = {keys.TEMPLATE, keys.MEMORY}
+"""Kinds whose rows do not tell whose they are."""
 
 
 def everything(directory: Path, table: Table) -> Rows:
@@ -54,7 +55,7 @@ def owned(directory: Path, table: Table) -> Rows:
             found.update(
                 _plain(key, value)
                 for key, value in _moving(opened.store)
-                if key[:1] not in _ACCOUNTS and table.owners[_node(names, key, value)] == number
+                if key[:1] not in ACCOUNTS and table.owners[_node(names, key, value)] == number
             )
     return found
 
@@ -119,33 +120,31 @@ def _plain(key: bytes, value: bytes) -> tuple[bytes, bytes]:
             return key, value
 
 
-def _node(names: dict[bytes, str], key: bytes, value: bytes) -> int:  # noqa: PLR0911  (one for each kind of row)
-    match key[:1]:
-        case keys.HIGH_WATER:
-            return int.from_bytes(key[1:3])
-        case keys.HOST:
-            return node_of(decode_host(value).name)
-        case keys.SEEN:
-            return node_of(names[key[1:9]])
-        case keys.QUEUE | keys.TIMED:
-            return node_of(decode_row(value).host)
-        case keys.PAGE | keys.CONTENT | keys.NOTE:
-            return node_of(host_of(key[1:].decode()))
-        case keys.DIGEST:
-            return node_of(host_of(key[keys.DIGEST_HEAD :].decode()))
-        case keys.BAND:
-            return node_of(host_of(key[keys.BAND_HEAD :].decode()))
-        case keys.SEED | keys.WAITING_SITEMAP:
-            return node_of(host_of(value.decode()))
-        case keys.RELAX:
-            return node_of(host_of(decode_row(value).url))
-        case keys.HELD:
-            return node_of(host_of(decode_held(value).url))
-        case keys.REFUSAL:
-            return node_of(host_of(decode_refusal(value).url))
-        case keys.SITEMAP:
-            return node_of(host_of(decode_sitemap(value).url))
-        case keys.ORIGIN:
-            return node_of(host_of(msgspec.msgpack.decode(zstandard.decompress(value), type=OriginRecord).origin + "/"))
-        case other:
-            raise AssertionError(f"whose is a row of kind {other!r}?")
+_HOST_IN: dict[bytes, Callable[[bytes, bytes], str]] = {
+    keys.QUEUE: lambda _, value: decode_row(value).host,
+    keys.TIMED: lambda _, value: decode_row(value).host,
+    keys.PAGE: lambda key, _: host_of(key[1:].decode()),
+    keys.CONTENT: lambda key, _: host_of(key[1:].decode()),
+    keys.NOTE: lambda key, _: host_of(key[1:].decode()),
+    keys.DIGEST: lambda key, _: host_of(key[keys.DIGEST_HEAD :].decode()),
+    keys.BAND: lambda key, _: host_of(key[keys.BAND_HEAD :].decode()),
+    keys.SEED: lambda _, value: host_of(value.decode()),
+    keys.WAITING_SITEMAP: lambda _, value: host_of(value.decode()),
+    keys.RELAX: lambda _, value: host_of(decode_row(value).url),
+    keys.HELD: lambda _, value: host_of(decode_held(value).url),
+    keys.REFUSAL: lambda _, value: host_of(decode_refusal(value).url),
+    keys.SITEMAP: lambda _, value: host_of(decode_sitemap(value).url),
+    keys.ORIGIN: lambda _, value: host_of(_origin_of(value) + "/"),
+    keys.HOST: lambda _, value: decode_host(value).name,
+}
+
+
+def _origin_of(value: bytes) -> str:
+    return msgspec.msgpack.decode(zstandard.decompress(value), type=OriginRecord).origin
+
+
+def _node(names: dict[bytes, str], key: bytes, value: bytes) -> int:
+    """The virtual node that a row belongs to."""
+    if key[:1] == keys.HIGH_WATER:
+        return int.from_bytes(key[1:3])
+    return node_of(names[key[1:9]] if key[:1] == keys.SEEN else _HOST_IN[key[:1]](key, value))

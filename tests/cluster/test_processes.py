@@ -146,6 +146,30 @@ def test_whatever_kills_the_driver_the_partitions_end_and_a_resume_goes_on(
     check_gaps(server.log[before:], GAP_S)
 
 
+def test_the_number_of_partitions_may_change_with_each_resume(
+    server: SiteServer, tmp_path: Path, expected: bytes, seed: int
+) -> None:
+    rng = random.Random(seed)
+    directory = tmp_path / "crawl"
+    before = len(server.log)
+    arguments = command("run", "http://h1.test/", "-d", directory, *options(server, "--delay", "20ms", "--partitions", "1"))
+    for partitions in (3, 2):
+        with started(arguments, tmp_path) as process:
+            moment = (pages(directory) if is_begun(directory) else 0) + rng.randint(1, 40)
+            wait_until(lambda moment=moment: has_pages(directory, moment))  # type: ignore[misc]
+            process.kill()
+        arguments = command("resume", directory, "-q", "--exit-zero", "--partitions", str(partitions))
+    with started(arguments, tmp_path) as process:
+        assert ended(process).status == 0
+    assert len(set(read_table(directory).owners)) == 2
+    assert records(directory) == expected
+    check_gaps(server.log[before:], GAP_S)
+    asked = len(server.log)
+    assert crawlkit("resume", directory, "-q", "--exit-zero", "--partitions", "4", cwd=tmp_path).status == 0
+    assert len(server.log) == asked  # it had finished, and still has
+    assert records(directory) == expected
+
+
 def check_gaps(requests: Sequence[Request], least_s: float) -> None:
     """Check the site's own log: no host was asked sooner than its gap allows, whoever asked."""
     last: dict[str, float] = {}
