@@ -13,6 +13,7 @@ from crawlkit.model import OrderReason, Reason, Refusal
 from crawlkit.policy.url_steps import NoUrl, UrlStep
 from crawlkit.surfaces.cli import cli
 from crawlkit.surfaces.help_sections import SECTIONS
+from crawlkit.surfaces.lines import TimedLine
 from crawlkit.surfaces.report import ReportFormat
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,6 +91,13 @@ def test_every_code_of_a_report_is_in_the_readme() -> None:
 
 def test_every_code_of_an_explanation_is_in_the_readme() -> None:
     assert [code.value for code in (*Fate, *Refusal, *NoUrl, *UrlStep) if not names(code)] == []
+
+
+def test_every_field_of_a_report_is_in_its_table() -> None:
+    section = README.partition("\n## The report\n")[2].partition("\n##")[0]
+    first_cells = re.findall(r"^\| (`[^|]+`) \|", section, re.MULTILINE)
+    told = {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
+    assert told == set(TimedLine.__struct_fields__)
 
 
 def test_every_format_of_the_report_is_in_the_readme() -> None:

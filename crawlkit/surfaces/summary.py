@@ -11,9 +11,9 @@ from crawlkit.state.counters import sitemap_counts
 
 _HOW = {
     Ending.FINISHED: "finished",
-    Ending.LIMIT_PAGES: "stopped: the limit on pages is reached",
-    Ending.LIMIT_HOST: "stopped: the limit on pages of a host is reached",
-    Ending.LIMIT_TIME: "stopped: the limit on time is reached",
+    Ending.LIMIT_PAGES: "stopped: the limit on pages is reached; --set max_pages=N goes beyond it",
+    Ending.LIMIT_HOST: "stopped: the limit on pages of a host is reached; --set max_pages_per_host=N goes beyond it",
+    Ending.LIMIT_TIME: "stopped: the limit on time is reached; --set max_time=DURATION goes beyond it",
     Ending.SIGINT: "stopped by SIGINT",
     Ending.SIGTERM: "stopped by SIGTERM",
     Ending.CANCELLED: "stopped",

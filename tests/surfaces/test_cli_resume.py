@@ -80,6 +80,7 @@ def test_a_limit_by_host_stops_and_goes_on(cli: Cli) -> None:
         first = cli("run", *graph.seeds, *options, "--max-pages-per-host", "4")
         assert "12 pages" in first.err
         assert "limit.host" in first.err
+        assert "--set max_pages_per_host=N goes beyond it" in first.err
         assert first.err.splitlines()[-1] == "resume with: crawlkit resume x.crawl"
         assert "12 pages" in cli("resume", "x.crawl").err
         assert "60 pages" in cli("resume", "x.crawl", "--set", "max_pages_per_host=none").err

@@ -224,7 +224,7 @@ def test_a_limit_on_time_ends_the_run_and_resuming_makes_no_request(cli: Cli) ->
     with SiteServer(make_graph(50, 1).site()) as server:
         result = cli("run", f"{server.url}/", "-d", "x.crawl", "--no-robots", "--delay", "500ms", "--max-time", "2s")
         assert (result.status, result.out) == (0, "")
-        assert "limit on time" in result.err
+        assert "the limit on time is reached; --set max_time=DURATION goes beyond it" in result.err
         assert "limit.time" in result.err
         made = len(server.log)
         assert 1 <= made <= 5
