@@ -13,6 +13,9 @@ from crawlkit.engine.ending import Ending
 
 Orders = list[tuple[int, ToMember]]
 
+_AT_THE_END = (Ending.FINISHED, Ending.LIMIT_PAGES, Ending.LIMIT_HOST, Ending.HELD)
+"""How a partition ends that was told that all is done."""
+
 
 class Phase(Enum):
     """Where the run of the whole crawl stands."""
@@ -33,6 +36,8 @@ class Conductor:
         """How each partition stood last."""
         self.ended: dict[int, Ended] = {}
         self._ready: set[int] = set()
+        self._told: set[int] = set()  # that all is done, since they were started
+        self._gone: set[int] = set()  # those that have ended and whose process is gone
         self._waves = Waves()
         self._stop: Ending | None = None
         self._hurried = False
@@ -42,7 +47,6 @@ class Conductor:
     def ready(self, number: int) -> Orders:
         """Take note that a partition runs, perhaps once more: what was sent to it before may be lost."""
         self._ready.add(number)
-        self.ended.pop(number, None)
         orders: Orders = [(other, Back(number)) for other in sorted(self._ready - {number})]
         if self._stop is not None:
             return [(number, Stop(self._stop))]
@@ -51,8 +55,32 @@ class Conductor:
             return [*orders, *self._look(self._waves.restart())]
         return orders
 
-    def died(self, number: int) -> None:
-        """Take note that a partition ended without a word."""
+    def gone(self, number: int) -> list[int]:
+        """Take note that a partition's process is gone; return the partitions that are to be started (again).
+
+        If it died there may be more to do after all, for those too that were told that all is done: each is started again once
+        it has ended.
+        """
+        died = number not in self.ended
+        if died:
+            self._forget(number)
+        if self.phase is Phase.STOPPING:  # it was to end, and what it had on disk stays
+            self.ended.setdefault(number, Ended(number, self._stop))
+            return []
+        self._gone.add(number)
+        if died:
+            self.phase = Phase.RUNNING
+        if self.phase is not Phase.RUNNING:
+            return []
+        again = sorted(self._gone)
+        self._gone.clear()
+        self._told.difference_update(again)
+        for each in again:
+            self.ended.pop(each, None)
+        return again
+
+    def _forget(self, number: int) -> None:
+        """Take note that a partition does not answer any more: waves begin anew."""
         self._ready.discard(number)
         self.shares.restarted(number)
         self._waves.restart()
@@ -81,6 +109,7 @@ class Conductor:
         if holders:
             return [(number, WalkHeld()) for number in holders]
         self.phase = Phase.FINISHING
+        self._told.update(self.members)
         return [(number, Finish()) for number in self.members]
 
     @property
@@ -91,8 +120,9 @@ class Conductor:
     def has_ended(self, ended: Ended) -> Orders:
         """Take note that a partition's run has ended; if that was not due, all others are stopped for the same reason."""
         self.ended[ended.number] = ended
-        self._ready.discard(ended.number)
-        if self.phase is Phase.RUNNING:
+        self._forget(ended.number)
+        is_due = ended.number in self._told and ended.how in _AT_THE_END
+        if self.phase is Phase.RUNNING and not is_due:
             return self.stop(Ending.CANCELLED if ended.how is None else ended.how)
         return []
 
@@ -108,7 +138,7 @@ class Conductor:
     @property
     def over(self) -> bool:
         """Whether every partition has ended."""
-        return self.ended.keys() == set(self.members)
+        return self.phase is not Phase.RUNNING and self.ended.keys() == set(self.members)
 
     def how(self) -> Ending:
         """Return how the run of the whole crawl ended."""

@@ -20,8 +20,10 @@ class Desk:
         self._sender = Sender(self._letters, owners, number, epoch)
         self._receiver = Receiver(self._letters, owners, number, epoch, self._receive)
         self._allowed = 0
-        coordinator.page_limit.most = most
+        limit = coordinator.page_limit
+        limit.most = None if most is None else max(most, limit.used)
         coordinator.growth.join()
+        coordinator.state.counters.finished = False  # whatever its last run said: others may have something for it
 
     # Letters ---------------------------------------------------------------------------------------------------------
 
@@ -79,4 +81,5 @@ class Desk:
             wants=limit.spent and waits,
             counters=msgspec.msgpack.encode(counters) if with_counters else b"",
             in_flight=coordinator.in_flight,
+            queued=counters.queued - limit.claimed,
         )

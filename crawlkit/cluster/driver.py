@@ -171,21 +171,12 @@ class Driver:
         while (data := await link.receive()) is not None:
             await self._take(decode_for_driver(data), number)
         await link.kill()
-        if number in self._conductor.ended:
-            return
-        self._conductor.died(number)
-        if self._conductor.phase is Phase.STOPPING:  # it was to end, and what it had on disk stays
-            await self._send(self._conductor.has_ended(Ended(number, self._conductor.how())))
-            return
-        self._note_death(number)
-        await self._restart_ended()
-        await self._start(number)
-
-    async def _restart_ended(self) -> None:
-        """Start again those that had ended because all was done: it was not."""
-        for number in sorted(self._conductor.ended):
-            del self._conductor.ended[number]
-            await self._start(number)
+        died = number not in self._conductor.ended
+        again = self._conductor.gone(number)
+        if died and again:
+            self._note_death(number)
+        for each in again:
+            await self._start(each)
 
     def _note_death(self, number: int) -> None:
         batch = read_summary(member_directory(self._directory, number)).batch

@@ -1,7 +1,6 @@
 """Making a crawl in partitions: a directory with its seeds for each, then the table, then `CRAWL`, which makes it exist."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,20 +43,12 @@ async def found_crawl(urls: Sequence[str], directory: Path, config: Config, part
     check_network(config)
     check_space(directory, config.min_free_disk)
     private = await seeds_private_addresses(urls, config)
-    owners = Owners.even(partitions)
-    with ExitStack() as resources:
-        resources.enter_context(files.prepare(directory))
-        crawl_id = new_crawl_id()
-        write_seeds(directory, urls)
-        founding = _Founding(urls, config, Scope.of(urls, config, plugged.accepts), owners, private)
-        members = [founding.make(number, member_directory(directory, number), clock) for number in range(partitions)]
-        replace_file(directory / layout.CONFIG, to_toml(config).encode())
-        write_table(directory, Table(crawl_id, members, list(owners.table), settings=to_values(config)))
-        seal_partitioned(directory, crawl_id)
+    founding = Founding(urls, config, Scope.of(urls, config, plugged.accepts), Owners.even(partitions), private)
+    founding.make_all(directory, partitions, clock)
 
 
 @dataclass(frozen=True, slots=True)
-class _Founding:
+class Founding:
     """What the partitions of a new crawl have in common."""
 
     urls: Sequence[str]
@@ -66,7 +57,17 @@ class _Founding:
     owners: Owners
     private: Mapping[str, Iterable[str]]
 
-    def make(self, number: int, directory: Path, clock: Clock) -> str:
+    def make_all(self, directory: Path, partitions: int, clock: Clock) -> None:
+        """Make the crawl in `directory`. StateError and its kinds if that holds anything else."""
+        with files.prepare(directory):
+            crawl_id = new_crawl_id()
+            write_seeds(directory, self.urls)
+            members = [self._make(number, member_directory(directory, number), clock) for number in range(partitions)]
+            replace_file(directory / layout.CONFIG, to_toml(self.config).encode())
+            write_table(directory, Table(crawl_id, members, list(self.owners.table), settings=to_values(self.config)))
+            seal_partitioned(directory, crawl_id)
+
+    def _make(self, number: int, directory: Path, clock: Clock) -> str:
         """Make a partition with those seeds that belong to it; return its crawl id."""
         with CrawlState.create(directory, self.config) as state:
             state.allow_private(self.private)

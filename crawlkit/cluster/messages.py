@@ -109,6 +109,7 @@ class Standing(msgspec.Struct, frozen=True, array_like=True, tag=20):
     wants: bool
     counters: bytes = b""
     in_flight: int = 0
+    queued: int = 0
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True, tag=21):

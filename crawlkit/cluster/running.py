@@ -2,9 +2,10 @@
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -42,7 +43,7 @@ async def drive(directory: Path, engine: Engine, watching: Watching, orderly: Or
         config = changed_config(Config.from_values(table.settings), orderly.changes)
         counters = _counters(directory, table)
         members = active_members(directory, table)
-        if all(counters[number].finished for number in members) and not (orderly.changes or orderly.retry):
+        if not (orderly.changes or orderly.retry) and has_finished(directory, table, members):
             return Outcome(directory, Ending.FINISHED, summed(counters))
         table = replace_settings(directory, table, config)
         shares = Shares(config.max_pages, {number: each.pages for number, each in enumerate(counters)})
@@ -67,6 +68,18 @@ async def _moved(directory: Path, table: Table, partitions: int | None) -> Table
 
 def _counters(directory: Path, table: Table) -> list[Counters]:
     return [read_summary(member_directory(directory, number)).counters for number in range(len(table.members))]
+
+
+def has_finished(directory: Path, table: Table, members: Iterable[int]) -> bool:
+    """Whether these partitions have finished, and under the settings of the table: a kill may have kept these from them."""
+    wanted = to_values(Config.from_values(table.settings))
+    counters = _counters(directory, table)
+    return all(counters[n].finished and _settings_of(member_directory(directory, n)) == wanted for n in members)
+
+
+def _settings_of(directory: Path) -> dict[str, Any]:
+    with open_crawl_for_reading(directory) as crawl:
+        return to_values(crawl.config())
 
 
 def barren_seeds(directory: Path, table: Table, config: Config, most: int = 5) -> Iterator[BarrenSeed]:

@@ -49,9 +49,16 @@ class Shares:
         return orders
 
     def _take_back(self, standings: list[Standing]) -> dict[int, Allow]:
-        """Take back what partitions have to spare."""
-        spare = [s for s in standings if not s.wants and s.number not in self._open and self._may[s.number] > s.used]
-        return {s.number: self._allow(s.number, s.used) for s in spare}
+        """Take back what partitions have to spare: of one that is getting on, not what it has URLs for.
+
+        Else the last pages would go to and fro between partitions whose hosts make them wait.
+        """
+        orders: dict[int, Allow] = {}
+        for standing in standings:
+            keeps = standing.used if standing.passive else standing.used + standing.queued
+            if not standing.wants and standing.number not in self._open and self._may[standing.number] > keeps:
+                orders[standing.number] = self._allow(standing.number, keeps)
+        return orders
 
     def _allow(self, number: int, most: int) -> Allow:
         self._orders += 1
@@ -60,6 +67,8 @@ class Shares:
         return order
 
     def _note(self, standing: Standing) -> None:
+        """Take in what a partition may have; it may have had more than its last `CHECKPOINT` said, which a kill left behind."""
+        self._may[standing.number] = max(self._may[standing.number], standing.used)
         order = self._open.get(standing.number)
         if order is not None and standing.allowed >= order.number and standing.most is not None:
             del self._open[standing.number]

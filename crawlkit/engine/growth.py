@@ -119,8 +119,9 @@ class Growth:
                 break
         if not unpaid:
             return
-        if not record.held:
-            self._state.pages.put(msgspec.structs.replace(record, held=True))
+        if not record.held:  # as it is now: a link to itself may have made its sources more
+            latest = self._state.pages.get(record.url) or record
+            self._state.pages.put(msgspec.structs.replace(latest, held=True))
         host = self._budget.host(record.url)
         survey = self._surveys.get(host.key)
         if survey is not None:

@@ -187,9 +187,7 @@ class Loop:
         interval_over = now - self._last_checkpoint_s >= self._checkpoint_interval_s
         return Situation(
             results_waiting=bool(self._results),
-            checkpoint_due=coordinator.checkpoint_urgent
-            or bool(self._promised)
-            or (interval_over and coordinator.state.changed),
+            checkpoint_due=coordinator.checkpoint_urgent or bool(self._promised) or (interval_over and self._is_owed),
             writing=self._writing is not None,
             may_dispatch=not coordinator.paused
             and len(self._tasks) < self._config.workers
@@ -203,6 +201,11 @@ class Loop:
             stopping=self._stop is not None,
             exhausted=coordinator.exhausted and not self._stands_by,
         )
+
+    @property
+    def _is_owed(self) -> bool:
+        """Whether a checkpoint would hold anything, or someone waits for one: what came in may have been known already."""
+        return self._coordinator.state.changed or bool(self._patient)
 
     @property
     def _checkpoint_interval_s(self) -> float:
@@ -259,7 +262,7 @@ class Loop:
             until = min(until, self._coordinator.deadline_s)
         if len(self._tasks) < self._config.workers and self._nothing_due_until_s > now:
             until = min(until, self._nothing_due_until_s)
-        if self._writing is None and self._coordinator.state.changed:
+        if self._writing is None and self._is_owed:
             until = min(until, self._last_checkpoint_s + self._checkpoint_interval_s)
         timer = asyncio.get_running_loop().call_later(max(0.0, until - now), self._wake.set)
         try:

@@ -2,6 +2,7 @@
 
 import random
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,3 +74,25 @@ def test_what_one_does_not_need_goes_to_who_does() -> None:
     assert shares.deal([idle.standing(), busy.standing()]) == {}  # it has not said so yet
     idle.obey(taken_back[0])
     assert shares.deal([idle.standing(), busy.standing()])[1].most > 40
+
+
+def test_the_last_pages_do_not_go_to_and_fro_between_partitions_that_both_have_urls() -> None:
+    shares = Shares(10, {0: 4, 1: 5})
+    slow, spent = Partition(0, 3, 4), Partition(1, 3, 5)
+    slow.used, spent.used = 4, 5
+    (order,) = shares.deal([slow.standing(), spent.standing()]).values()
+    slow.obey(order)
+    waits = msgspec.structs.replace(slow.standing(), passive=False, queued=3)
+    for _ in range(3):
+        assert shares.deal([waits, spent.standing()]) == {}
+    nothing_left = msgspec.structs.replace(waits, queued=0)
+    assert shares.deal([nothing_left, spent.standing()]) == {0: Allow(2, 4)}
+
+
+def test_what_was_had_beyond_what_was_known_is_taken_from_the_limit() -> None:
+    shares = Shares(10, {0: 4, 1: 4})
+    ahead, other = Partition(0, 0, 6), Partition(1, 9, 4)
+    ahead.used, other.used = 6, 4
+    shares.deal([ahead.standing(), other.standing()])
+    assert shares.of(0) == 6
+    assert sum(shares.of(number) or 0 for number in (0, 1)) <= 10

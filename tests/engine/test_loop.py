@@ -319,6 +319,29 @@ def test_a_change_is_told_on_disk_and_none_is_taken_once_the_run_is_over(tmp_pat
     assert gate.loop.look_again() is None
 
 
+def test_who_brings_what_is_known_already_is_told_that_it_is_on_disk(tmp_path: Path) -> None:
+    loops: list[Loop] = []
+    told: list[bool] = []
+
+    @contextmanager
+    def standing_by(loop: Loop) -> Iterator[None]:
+        loop.stand_by(True)
+        loops.append(loop)
+        yield
+
+    def bring_nothing_new(coordinator: Coordinator) -> None:
+        if coordinator.exhausted and not coordinator.state.changed and not told:
+            told.append(False)
+            promise = loops[0].promise()
+            assert promise is not None
+            promise.add_done_callback(lambda done: told.append(not done.cancelled()))
+            promise.add_done_callback(lambda _: loops[0].stand_by(False))
+
+    hooks = Hooks(on_turn=bring_nothing_new, around=standing_by)
+    run(crawl(FakeWeb(star(2)), tmp_path / "crawl", settings(checkpoint_interval=LONG_S), hooks))
+    assert told == [False, True]
+
+
 def pages_on_disk(directory: Path) -> int:
     found: int = json.loads((directory / CHECKPOINT).read_bytes().splitlines()[0])["counters"]["pages"]
     return found
