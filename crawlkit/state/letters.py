@@ -86,6 +86,10 @@ class Letters:
         """Return the virtual nodes that letters wait for."""
         return [node for node, last in self._last.items() if last > self._acknowledged[node]]
 
+    def numbers(self) -> dict[int, int]:
+        """Return the numbers of the last letters that were posted, by virtual node."""
+        return dict(self._last)
+
     def acknowledged(self, node: int) -> int:
         """Return the number of the last letter to a node that need not be sent any more."""
         return self._acknowledged.get(node, 0)

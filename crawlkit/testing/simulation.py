@@ -38,7 +38,7 @@ from crawlkit.testing.clock import ManualClock
 from crawlkit.testing.draws import depth_limits
 from crawlkit.testing.draws import manners as drawn_manners
 from crawlkit.testing.watch import Flight, SimulationError, Watch, require
-from crawlkit.testing.world import RETRIES, make_world
+from crawlkit.testing.world import RETRIES, World, make_world
 
 MOST_STEPS = 40_000
 MOST_KILLS = 5
@@ -185,14 +185,18 @@ class _Run:
 class Simulation:
     """One crawl of one world, over as many runs as it takes. With `calm` nothing disturbs it."""
 
-    def __init__(self, seed: int, directory: Path, *, calm: bool = False) -> None:
-        self.world = make_world(seed)
+    def __init__(
+        self, seed: int, directory: Path, *, calm: bool = False, world: World | None = None,
+        limits: list[int | None] | None = None, **settings: Any,
+    ) -> None:  # fmt: skip
+        """Draw it from the seed, but for a given world, given limits on depth and other settings."""
+        self.world = make_world(seed) if world is None else world
         self.rng = random.Random(f"life {seed}")
         self.fate = random.Random(f"archive {seed}")
         self.clock = ManualClock()
         self.skew_s = 0.0
         self._directory = directory
-        self._limits = depth_limits(self.rng)
+        self._limits = depth_limits(self.rng) if limits is None else list(limits)
         if calm:
             del self._limits[:-1]
         self._disturbances = 0 if calm else self.rng.randint(0, MOST_KILLS)
@@ -207,6 +211,7 @@ class Simulation:
             sitemaps=bool(self.world.sitemaps.listed),
             **manners,
             **archive_settings(self.fate),
+            **settings,
         )
 
     def run(self) -> bytes:

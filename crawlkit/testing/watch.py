@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
+import msgspec
+
 from crawlkit.config import Config
 from crawlkit.model import Facts, FetchFailure, Job, PageJob, Response, RobotsJob, SitemapJob
 from crawlkit.policy.urls import host_of
@@ -98,7 +100,9 @@ class Watch:
     def _answer(self, job: Job, number: int) -> tuple[Facts | Response | FetchFailure, Sitemap | None]:
         match job:
             case PageJob():
-                return self.world.page(job.url, number), None
+                answer = self.world.page(job.url, number)
+                unasked = isinstance(answer, Facts) and answer.sketch and not job.sketched
+                return (msgspec.structs.replace(answer, sketch=()) if unasked else answer), None
             case RobotsJob():
                 return self.world.robots(job.url, number), None
             case SitemapJob():

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from urllib.parse import urlsplit
+from zlib import crc32
 
 import msgspec
 
@@ -61,7 +62,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A web with a known answer. `broken` URLs never answer; `faults` come first, one a request."""
+    """A web with a known answer. `broken` URLs never answer; `faults` come first, one a request.
+
+    With `has_texts` each page has a text of its own, so that what leads to it earns credit (`engine.budget`).
+    """
 
     graph: Graph
     seeds: tuple[str, ...]
@@ -70,6 +74,7 @@ class World:
     broken: frozenset[str]
     robots_hops: Mapping[str, tuple[str, int]]
     sitemaps: SitemapPlan
+    has_texts: bool = False
 
     # Answers ---------------------------------------------------------------------------------------------------------
 
@@ -117,6 +122,7 @@ class World:
             links=links,
             nofollow=tuple(index for index, link in enumerate(links) if link not in followed),
             canonical=node.canonical,
+            sketch=tuple(crc32(f"{url} {number}".encode()) for number in range(16)) if self.has_texts else None,
         )
 
     # What is right ---------------------------------------------------------------------------------------------------
@@ -218,8 +224,31 @@ def _hop_url(name: str, origin: Origin, hop: int) -> str:
 def make_world(seed: int) -> World:
     """Return a world of 30 to 80 URLs on 1 to 4 hosts, one of them perhaps with two ports."""
     rng = random.Random(f"world {seed}")
-    graph = _make_graph(rng, seed)
-    origins = {base: _make_origin(rng, graph.bases) for base in graph.bases}
+    graph = _make_graph(rng, seed, rng.choice((1, 1, 2, 3, 4)))
+    origins = {base: _make_origin(rng, (*graph.bases, "http://elsewhere.test")) for base in graph.bases}
+    return _make_faults(rng, seed, graph, origins)
+
+
+def make_divided_world(seed: int) -> World:
+    """Return a world of several registrable domains, for partitions: a robots.txt redirects within its own domain only.
+
+    Half of them have pages with texts of their own.
+    """
+    rng = random.Random(f"divided world {seed}")
+    graph = _make_graph(rng, seed, rng.choice((2, 3, 4, 6)))
+    if rng.random() < 0.5:  # two hosts of one domain
+        graph = graph.at(graph.bases[0], "http://www.h1.test", *graph.bases[2:])
+    origins = {base: _make_origin(rng, _of_one_domain(base, graph.bases)) for base in graph.bases}
+    return replace(_make_faults(rng, seed, graph, origins), has_texts=rng.random() < 0.5)
+
+
+def _of_one_domain(base: str, bases: tuple[str, ...]) -> tuple[str, ...]:
+    domain = str(urlsplit(base).hostname).split(".")[-2:]
+    return tuple(other for other in bases if str(urlsplit(other).hostname).split(".")[-2:] == domain)
+
+
+def _make_faults(rng: random.Random, seed: int, graph: Graph, origins: Mapping[str, Origin]) -> World:
+    """Return the world of a graph, with faults, seeds and sitemaps."""
     urls = list(graph.nodes)
     faults = {url: tuple(_make_fault(rng) for _ in range(rng.randint(1, RETRIES))) for url in rng.sample(urls, len(urls) // 6)}
     robots_hops = {
@@ -231,8 +260,7 @@ def make_world(seed: int) -> World:
     return World(graph, seeds, origins, faults, broken, robots_hops, make_sitemaps(seed, graph, RETRIES))
 
 
-def _make_graph(rng: random.Random, seed: int) -> Graph:
-    hosts = rng.choice((1, 1, 2, 3, 4))
+def _make_graph(rng: random.Random, seed: int, hosts: int) -> Graph:
     redirects = rng.choice((0, 3, 14, 14))
     features = Features(
         redirects=redirects,
@@ -270,7 +298,7 @@ def _with_long_way(rng: random.Random, graph: Graph) -> Graph:
     return Graph({**graph.nodes, **nodes, **changed}, graph.bases)
 
 
-def _make_origin(rng: random.Random, bases: tuple[str, ...]) -> Origin:
+def _make_origin(rng: random.Random, via: tuple[str, ...]) -> Origin:
     plan = rng.choice((RobotsPlan.MISSING, RobotsPlan.RULES, RobotsPlan.RULES, RobotsPlan.RULES, RobotsPlan.RULES))
     if rng.random() < 0.12:
         plan = rng.choice((RobotsPlan.DOWN, RobotsPlan.NO_HOST, RobotsPlan.LOST))
@@ -280,7 +308,7 @@ def _make_origin(rng: random.Random, bases: tuple[str, ...]) -> Origin:
         disallow=tuple(rng.sample(("/p1", "/p2", "/p3", "/r", "/way4"), rng.randint(0, 2))),
         crawl_delay_s=rng.choice((0.0, 0.0, 0.0, 1.5, 4.0)),
         hops=ROBOTS_HOPS + 1 if plan is RobotsPlan.LOST else hops,
-        via=(*bases, "http://elsewhere.test"),
+        via=via,
         fails=tuple(rng.choice((503, 500, 429)) for _ in range(rng.choice((0, 0, 1, RETRIES)))),
     )
 
