@@ -19,6 +19,7 @@ from crawlkit.config import Config, changed_config, to_toml, to_values
 from crawlkit.durable import replace_file
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.session import BarrenSeed, Outcome
+from crawlkit.errors import StateLocked
 from crawlkit.model import Kind
 from crawlkit.policy.scope import Scope
 from crawlkit.state import directory as files
@@ -77,9 +78,13 @@ def has_finished(directory: Path, table: Table, members: Iterable[int]) -> bool:
     return all(counters[n].finished and _settings_of(member_directory(directory, n)) == wanted for n in members)
 
 
-def _settings_of(directory: Path) -> dict[str, Any]:
-    with open_crawl_for_reading(directory) as crawl:
-        return to_values(crawl.config())
+def _settings_of(directory: Path) -> dict[str, Any] | None:
+    """Return a partition's settings, None while the one of a killed driver is not gone yet."""
+    try:
+        with open_crawl_for_reading(directory) as crawl:
+            return to_values(crawl.config())
+    except StateLocked:
+        return None
 
 
 def barren_seeds(directory: Path, table: Table, config: Config, most: int = 5) -> Iterator[BarrenSeed]:

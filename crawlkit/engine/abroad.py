@@ -3,6 +3,8 @@
 A cache in front of the outbox drops what was posted before (most links repeat): losing it costs a letter, never a URL.
 """
 
+import sys
+
 from crawlkit.model import Source
 from crawlkit.policy.edges import Edge
 from crawlkit.policy.partition import Owners, node_of
@@ -13,6 +15,8 @@ from crawlkit.state.letters import Letter, LetterKind, Letters
 
 POSTED_IN_MEMORY = 50_000
 HOSTS_IN_MEMORY = 65_536
+
+_NO_WAY = Head(sys.maxsize, sys.maxsize, 0)
 
 
 class Abroad:
@@ -44,9 +48,20 @@ class Abroad:
             if together == posted:
                 return
             met = together
-        elif len(self._posted) >= POSTED_IN_MEMORY:
+        self._post_link(host, edge, via, source, met)
+
+    def meet_too_deep(self, host: str, edge: Edge, via: str | None, source: int) -> None:
+        """Post a URL of a foreign host that was met too deep to be admitted, unless anything was posted of it.
+
+        Its owner takes down why it is not crawled. Such a way counts for nothing: what is met later is not measured by it.
+        """
+        if edge.url not in self._posted:
+            self._post_link(host, edge, via, source, _NO_WAY)
+
+    def _post_link(self, host: str, edge: Edge, via: str | None, source: int, known: Head) -> None:
+        if len(self._posted) >= POSTED_IN_MEMORY:
             self._posted.clear()
-        self._posted[edge.url] = met
+        self._posted[edge.url] = known
         self._post(host, Letter(LetterKind.LINK, edge.url, edge.depth, edge.hops, source, via))
 
     def meet_entry(self, host: str, entry: SitemapEntry) -> None:

@@ -65,7 +65,8 @@ class Admission:
         if entry is None:
             name = host_of(url)
             if self._abroad is not None and self._abroad.holds(name):
-                self._abroad.meet(name, edge, via, source)
+                meet = self._abroad.meet_too_deep if self._too_deep(depth) else self._abroad.meet
+                meet(name, edge, via, source)
                 return True
             entry = seen.find(url, self._state.hosts.id_of(name))  # of a known URL the host need not be loaded
         if entry is not None:

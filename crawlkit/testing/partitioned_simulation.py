@@ -19,8 +19,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from crawlkit.cluster.driver import has_finished, replace_settings
 from crawlkit.cluster.founding import Founding
+from crawlkit.cluster.running import has_finished, replace_settings
 from crawlkit.config import Config, changed_config
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.verify import Thoroughness, verify
@@ -98,7 +98,7 @@ class PartitionedSimulation:
         self._pass_time(killed=before is None)
         changes = self._changes(before)
         table = read_table(self.directory)
-        if not changes and has_finished(self.directory, table):
+        if not changes and has_finished(self.directory, table, range(len(self.members))):
             return Ending.FINISHED
         self.config = changed_config(Config.from_values(table.settings), changes)
         table = replace_settings(self.directory, table, self.config)

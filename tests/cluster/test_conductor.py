@@ -62,7 +62,6 @@ def test_nobody_is_asked_before_all_are_ready() -> None:
 
 def test_two_waves_alike_end_the_crawl() -> None:
     conductor = finishing()
-    assert not conductor.over
     assert ends(conductor, 0) == []
     assert ends(conductor, 1) == []
     assert conductor.over
