@@ -15,6 +15,7 @@ from crawlkit.surfaces.cli import cli
 from crawlkit.surfaces.help_sections import SECTIONS
 from crawlkit.surfaces.lines import TimedLine
 from crawlkit.surfaces.report import ReportFormat
+from crawlkit.surfaces.status import Status
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -98,6 +99,12 @@ def test_every_field_of_a_report_is_in_its_table() -> None:
     first_cells = re.findall(r"^\| (`[^|]+`) \|", section, re.MULTILINE)
     told = {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
     assert told == set(TimedLine.__struct_fields__)
+
+
+def test_every_figure_of_a_status_is_in_its_table() -> None:
+    table = README.partition("\n| `status --json` | |\n")[2].partition("\n\n")[0]
+    first_cells = re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE)
+    assert {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)} == set(Status.__struct_fields__)
 
 
 def test_every_format_of_the_report_is_in_the_readme() -> None:
