@@ -134,6 +134,9 @@ class Config:
     )
     text: bool = _setting(False, ValueKind.SWITCH, Change.FIXED, "Keep the main text of each page.")
     anchors: bool = _setting(False, ValueKind.SWITCH, Change.FIXED, "Keep what each page calls its links, and their rel.")
+    render: bool = _setting(
+        False, ValueKind.SWITCH, Change.FIXED, "Show each page in a browser, and read it after its scripts have run."
+    )
     sitemaps: bool = _setting(
         False, ValueKind.SWITCH, Change.FIXED, "Also take URLs from the sitemaps that robots.txt files name, and from seeds."
     )

@@ -9,7 +9,8 @@
     |  |- StateDamaged     3    what is on disk contradicts itself
     |  `- StateVersion     3    written by another version
     |- StorageError        4    disk full, I/O error: nothing more is written, resumable
-    |  `- TooManyOpenFiles 4    the process may not open another file or connection
+    |  |- TooManyOpenFiles 4    the process may not open another file or connection
+    |  `- RendererLost     4    the browser that renders pages does not start any more
     |- CrawlCancelled    130    stopped by a signal or by the caller, resumable
     `- PageFailed          1    one URL's failure, as a value
        `- PageTimedOut     1    it was the timeout (a TimeoutError too)
@@ -81,6 +82,10 @@ class StorageError(CrawlError):
 
 class TooManyOpenFiles(StorageError):
     """The process may not open another file or connection: neither a page's failure nor a remote's doing."""
+
+
+class RendererLost(StorageError):
+    """The browser that renders pages ended and does not start any more: no page's failure, resumable."""
 
 
 class CrawlCancelled(CrawlError):

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from crawlkit.exchange import Exchange
+from crawlkit.rendering import Contact, Rendering
 from crawlkit.sitemap import Sitemap
 
 
@@ -104,6 +105,7 @@ class OrderReason(StrEnum):
     HOST_GIVEN_UP = "host.given_up"
     TRANSIENT = "failure.transient"
     ROBOTS_CHANGED = "robots.changed"
+    RENDER = "render"
     TRAP = "trap.order"
     STEERING = "steering"
     SETTINGS_CHANGED = "settings.changed"
@@ -171,7 +173,8 @@ class Facts(msgspec.Struct, frozen=True):
     where the job did not ask for it, None for what is not HTML. `headings` are the numbers of h1 to h6, none for what is not
     HTML; `alternates` pairs of language and URL; `words` and `text_digest` those of the main text (`policy.page_text`).
     `language` is a tag as RFC 5646 spells it; `etag` and `last_modified` are as sent; `fields` are what `extract` asks for;
-    `simhash` are 64 bits of the main text (`policy.simhash`), None where nobody asked.
+    `simhash` are 64 bits of the main text (`policy.simhash`), None where nobody asked. `rendering` is what came of rendering
+    the page, None where that was not asked for.
     """
 
     status: int
@@ -200,6 +203,7 @@ class Facts(msgspec.Struct, frozen=True):
     fields: Mapping[str, FieldValue] = msgspec.field(default_factory=dict)
     simhash: int | None = None
     content: Content | None = None
+    rendering: Rendering | None = None
 
 
 class PageJob(msgspec.Struct, frozen=True):
@@ -255,7 +259,8 @@ class Fetched(msgspec.Struct, frozen=True):
 
     `started_s` and `ended_s` are readings of the run's clock around the request. `exchange` is what went over the wire, where
     that is archived and an answer came. `sitemap` is what a 2xx answer says, where it was asked as one. `not_modified`
-    says that the server did not send a page again (304), and `answer` is what an earlier crawl knows of it.
+    says that the server did not send a page again (304), and `answer` is what an earlier crawl knows of it. `contacts` are
+    the hosts that were asked for what the page needed to be rendered.
     """
 
     job: Job
@@ -265,6 +270,7 @@ class Fetched(msgspec.Struct, frozen=True):
     exchange: Exchange | None = None
     sitemap: Sitemap | None = None
     not_modified: bool = False
+    contacts: tuple[Contact, ...] = ()
 
 
 class Health(msgspec.Struct, frozen=True, array_like=True):
@@ -330,3 +336,4 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_de
     duplicate_of: str | None = None
     near_duplicate_of: str | None = None
     not_modified: bool = False
+    rendering: Rendering | None = None

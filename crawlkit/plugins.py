@@ -53,6 +53,7 @@ class Page:
     """An answer that became a page: its status below 400, and no redirect.
 
     `headers` are as received, names in lower case; `body` has its content coding undone and is cut at `max_body`.
+    Of a page that was rendered it is what that came to, in UTF-8.
     """
 
     url: str

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from crawlkit.model import Reason
+from crawlkit.rendering import Rendering
 
 SENTENCES: Mapping[Reason, str] = MappingProxyType(
     {
@@ -32,3 +33,20 @@ SENTENCES: Mapping[Reason, str] = MappingProxyType(
     }
 )
 """The fixed sentence of each reason: what the report's `detail` says."""
+
+RENDERINGS: Mapping[Rendering, str] = MappingProxyType(
+    {
+        Rendering.DONE: "Rendered.",
+        Rendering.TIMEOUT: "Not rendered: its scripts did not let go of it in time.",
+        Rendering.CRASHED: "Not rendered: the browser crashed on it.",
+        Rendering.REFUSED: "Not rendered: the browser would not show it, or its scripts replaced it.",
+    }
+)
+"""The same of what came of rendering a page."""
+
+
+def detail_of(reason: Reason | None, rendering: Rendering | None) -> str | None:
+    """Return the sentence of how a URL ended: why it failed, else what came of rendering it; None where neither is there."""
+    if reason is not None:
+        return SENTENCES[reason]
+    return None if rendering is None else RENDERINGS[rendering]

@@ -30,6 +30,7 @@ BASE = frozenset(
         "durable",
         "exchange",
         "plugins",
+        "rendering",
         "sitemap",
         "sentences",
         "shell",
@@ -42,7 +43,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "state": frozenset({"base", "state"}),
     "net": frozenset({"base", "net"}),
     "archive": frozenset({"base", "archive"}),
-    "engine": frozenset({"base", "policy", "state", "net", "archive", "engine"}),
+    "render": frozenset({"base", "render"}),
+    "engine": frozenset({"base", "policy", "state", "net", "archive", "render", "engine"}),
     "cluster": frozenset({"base", "policy", "state", "net", "archive", "engine", "cluster"}),
     "surfaces": frozenset({"base", "policy", "state", "net", "archive", "engine", "cluster", "surfaces"}),
     "testing": frozenset({"base", "policy", "state", "net", "archive", "engine", "cluster", "testing"}),
@@ -50,6 +52,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
 DEMO = "crawlkit.surfaces.demo"  # serves the built-in site from `testing`: the one exception
 
 LEVELDB = ("plyvel",)
+BROWSER = ("playwright",)
 NETWORK = (
     "aiohttp", "h11", "h2", "http.client", "http.server", "httpcore", "httptools", "httpx", "httpx_aiohttp", "requests",
     "socket", "socketserver", "ssl", "urllib.request", "urllib3",
@@ -173,6 +176,12 @@ def only_net_knows_the_network(module: Module) -> list[str]:
         return []
     found = _imports_of(module, NETWORK)
     return [module.at(line, f"imports {target}: only net and testing may") for line, target in found]
+
+
+def only_render_knows_a_browser(module: Module) -> list[str]:
+    if layer_of(module.name) == "render":
+        return []
+    return [module.at(line, f"imports {target}: only render may") for line, target in _imports_of(module, BROWSER)]
 
 
 def policy_never_waits(module: Module) -> list[str]:

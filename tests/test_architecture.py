@@ -21,6 +21,7 @@ from tests.architecture_rules import (
     modules_parse_under_the_oldest_python,
     names_say_something,
     only_net_knows_the_network,
+    only_render_knows_a_browser,
     only_state_knows_leveldb,
     only_the_demo_imports_testing,
     package_modules,
@@ -52,6 +53,7 @@ RULES: dict[Rule, tuple[list[tuple[str, str]], list[tuple[str, str]]]] = {
             ("crawlkit.state.keys", "from ..policy import urls"),
             ("crawlkit.net.fetch", "from crawlkit.archive import warc"),
             ("crawlkit.archive.warc", "import importlib\nimportlib.import_module('crawlkit.net')"),
+            ("crawlkit.render.page", "from crawlkit.net.fetch import Fetcher"),
             ("crawlkit.engine.loop", "from crawlkit import Config"),
             ("crawlkit.engine.loop", "from crawlkit.surfaces.ui import Progress"),
             ("crawlkit.engine.loop", "from crawlkit.cluster import actor"),
@@ -92,6 +94,13 @@ RULES: dict[Rule, tuple[list[tuple[str, str]], list[tuple[str, str]]]] = {
             ("crawlkit.errors", "from aiohttp.client import X"),
         ],
         [("crawlkit.net.fetch", "import httpx"), ("crawlkit.policy.urls", "from urllib.parse import urlsplit")],
+    ),
+    only_render_knows_a_browser: (
+        [
+            ("crawlkit.engine.rendering.pages", "from playwright.async_api import Page"),
+            ("crawlkit.net.fetch", "def f():\n    import playwright"),
+        ],
+        [("crawlkit.render.page", "from playwright.async_api import Page"), ("crawlkit.render.finding", "'playwright'")],
     ),
     policy_never_waits: (
         [

@@ -1,5 +1,6 @@
 """Making a crawl in partitions: a directory with its seeds for each, then the table, then `CRAWL`, which makes it exist."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.hook import Callers
 from crawlkit.engine.network import check_network, seeds_private_addresses
 from crawlkit.engine.plugging import load_plugins
+from crawlkit.engine.rendering.opening import check_renderer
 from crawlkit.engine.session import admit_seeds
 from crawlkit.errors import UsageError
 from crawlkit.model import GroupBy, OrderReason
@@ -41,6 +43,7 @@ async def found_crawl(urls: Sequence[str], directory: Path, config: Config, part
     plugged = load_plugins(config.plugin)
     config = replace(config, plugin=plugged.pins)
     check_network(config)
+    check_renderer(config, os.environ)
     check_space(directory, config.min_free_disk)
     private = await seeds_private_addresses(urls, config)
     founding = Founding(urls, config, Scope.of(urls, config, plugged.accepts), Owners.even(partitions), private)

@@ -18,7 +18,7 @@ from crawlkit.policy.records import facts_of
 from crawlkit.state.reading import CrawlReader
 
 DECISIVE = (
-    "max_body", "max_links", "extract", "near_duplicates", "text", "anchors", "user_agent", "header", "auth",
+    "max_body", "max_links", "extract", "near_duplicates", "text", "anchors", "render", "user_agent", "header", "auth",
 )  # fmt: skip
 """Settings in which both crawls must agree."""
 

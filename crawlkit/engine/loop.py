@@ -37,6 +37,9 @@ LONGEST_WAIT_S = 60.0
 IDLE_CHECKPOINT_S = 0.1
 """The interval of a partition that has nothing to do: what it was led to elsewhere leaves with a checkpoint."""
 
+READ_WITHIN_S = 5.0
+"""What an answer may take to be read beside its request, when a stop waits for it. What takes longer waits for turns."""
+
 _MOOT_AT_THE_END = (Ending.LIMIT_TIME, Ending.LOW_SPACE)
 """Stops that mean nothing to a crawl with nothing left to do."""
 
@@ -67,6 +70,7 @@ class Loop:
         self._last_checkpoint_s = clock.now()
         self._handed_over_s = self._written_s = 0.0
         self._stop: Ending | None = None
+        self._patient_until_s: float | None = None  # with what is in flight, once there is a stop
         self._nothing_due_until_s = 0.0
         self._hook_failure: BaseException | None = None
         self._low_space: StorageError | None = None
@@ -156,11 +160,22 @@ class Loop:
                 self._end_checkpoint()
             if now >= self._coordinator.deadline_s:
                 self.stop(Ending.LIMIT_TIME)
+            if self._stop is not None:
+                self._end_late(now)
             step = next_step(self._situation(now))
             if step is Step.END:
                 self._over = True
                 return self._ending()
             await self._take(step, now)
+
+    def _end_late(self, now: float) -> None:
+        """Give up what does not end in its time after a stop: its claim is void, and a resume fetches it."""
+        if self._patient_until_s is None:
+            self._patient_until_s = now + self._config.timeout + READ_WITHIN_S
+        if now >= self._patient_until_s:
+            self._patient_until_s = math.inf  # once: they may have something to close
+            for task in self._tasks:
+                task.cancel()
 
     async def _take(self, step: Step, now: float) -> None:
         match step:
@@ -260,6 +275,8 @@ class Loop:
         until = now + LONGEST_WAIT_S
         if self._stop is None:
             until = min(until, self._coordinator.deadline_s)
+        elif self._patient_until_s is not None:
+            until = min(until, self._patient_until_s)
         if len(self._tasks) < self._config.workers and self._nothing_due_until_s > now:
             until = min(until, self._nothing_due_until_s)
         if self._writing is None and self._is_owed:

@@ -19,6 +19,7 @@ from crawlkit.plugins import NAMES, Hook, HookFailedError, Page, Plugins
 from crawlkit.policy.charset import decode, detect
 from crawlkit.policy.disposition import REDIRECTS
 from crawlkit.policy.skim import is_costly
+from crawlkit.rendering import Rendered
 
 GROUP = "crawlkit.plugins"
 MOST_PRIORITY = 255
@@ -66,13 +67,14 @@ class Plugged:
         except HookFailedError as error:
             return FetchFailure(Reason.HOOK_FAILED, str(error))
 
-    def read(self, url: str, response: Response, facts: Facts) -> Facts | FetchFailure:
-        """Return facts with the fields that plugins add, where `response` makes a page."""
+    def read(self, url: str, response: Response, facts: Facts, rendered: Rendered | None = None) -> Facts | FetchFailure:
+        """Return facts with the fields that plugins add, where `response` makes a page; as body they get what is `rendered`."""
         if not self.plugins.page or response.status >= 400 or response.status in REDIRECTS:
             return facts
         headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers)
-        charset = facts.charset or detect(response.body, None)
-        page = Page(url, response.status, headers, response.body, partial(decode, encoding=charset), is_costly)
+        body = response.body if rendered is None else rendered.markup
+        charset = (facts.charset or detect(body, None)) if rendered is None else "utf-8"
+        page = Page(url, response.status, headers, body, partial(decode, encoding=charset), is_costly)
         try:
             return msgspec.structs.replace(facts, fields={**facts.fields, **self.plugins.fields_of(page)})
         except HookFailedError as error:

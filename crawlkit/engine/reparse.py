@@ -51,6 +51,8 @@ def reparse(directory: Path, extract: Sequence[str], now: float) -> Reparsed:
         config = state.config()
         if not config.warc:
             raise UsageError(f"{directory} keeps no archive to read from: only a crawl begun with --warc does")
+        if config.render:
+            raise UsageError(f"{directory} was rendered, and its archive holds what servers sent, not what browsers showed")
         before = config.extract
         if extract:
             config = replace(config, extract=tuple(extract))

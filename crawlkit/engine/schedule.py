@@ -18,7 +18,7 @@ import msgspec
 
 from crawlkit.config import Config
 from crawlkit.engine.servers import Servers
-from crawlkit.engine.turns import contact_of, earliest_start_s, gap_in_force_s, is_spent
+from crawlkit.engine.turns import contact_of, earliest_start_s, gap_in_force_s, is_spent, note_contacts
 from crawlkit.model import Fetched, FetchFailure, Found, GroupBy, Job
 from crawlkit.policy import politeness
 from crawlkit.policy.health import after, concurrency_of, signal_of
@@ -255,6 +255,7 @@ class Schedule:
         """Take in that a request for `hosts` ended: when, and what that says of their health."""
         for host in hosts:
             self._note_host_end(host, fetched, now)
+        note_contacts(self._state, fetched.contacts)
         self._note_server_end(fetched)
 
     def _note_host_end(self, host: Host, fetched: Fetched, now: float) -> None:

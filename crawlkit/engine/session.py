@@ -3,10 +3,10 @@
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawlkit.clock import Clock, SystemClock
 from crawlkit.config import Config, changed_config
@@ -22,6 +22,7 @@ from crawlkit.engine.loop import Loop
 from crawlkit.engine.lost import find_lost, take_back
 from crawlkit.engine.network import UNVERIFIED, check_network, open_network, open_resolver, seeds_private_addresses
 from crawlkit.engine.plugging import UNPLUGGED, Plugged, load_plugins
+from crawlkit.engine.rendering.opening import check_renderer, open_renderer, rendering_pages
 from crawlkit.engine.revival import revive
 from crawlkit.engine.telling import OnEvent, TellingCoordinator
 from crawlkit.engine.watcher import Watcher
@@ -36,6 +37,9 @@ from crawlkit.policy.urls import host_of, parse_seed
 from crawlkit.state.counters import Counters
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.space import check_space
+
+if TYPE_CHECKING:
+    from crawlkit.render.browser import Renderer
 
 SEEDS_A_BATCH = 10_000
 
@@ -103,11 +107,12 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class _Equipment:
-    """What a run was given besides its settings: what requests carry, plugins, what an earlier crawl knows."""
+    """What a run was given besides its settings: what requests carry, plugins, what an earlier crawl knows, a browser."""
 
     carried: Carried
     plugged: Plugged
     earlier: Earlier | None
+    renderer: "Renderer | None"
 
 
 def default_directory(seeds: Sequence[str]) -> Path:
@@ -140,10 +145,14 @@ async def begin(
     config = replace(config, plugin=plugged.pins)
     scope = Scope.of(urls, config, plugged.accepts)
     check_network(config)
+    check_renderer(config, surroundings.environ)
     carried = carried_by(config, surroundings.environ)
     check_space(directory, config.min_free_disk)
     identity = None if since is None else identity_of(since, config)
-    with open_earlier(identity) as earlier, CrawlState.create(directory, config) as state:
+    async with AsyncExitStack() as resources:
+        earlier = resources.enter_context(open_earlier(identity))
+        renderer = await resources.enter_async_context(open_renderer(config, surroundings.environ))
+        state = resources.enter_context(CrawlState.create(directory, config))
         if identity is not None:
             state.note_earlier(identity)
         if surroundings.transport is None:
@@ -153,7 +162,7 @@ async def begin(
         coordinator = _coordinator(state, scope, hooks, surroundings.clock.now(), config, callers)
         admit_seeds(state, coordinator, urls, surroundings.clock)
         state.seal()
-        return await _drive(state, coordinator, hooks, surroundings, _Equipment(carried, plugged, earlier))
+        return await _drive(state, coordinator, hooks, surroundings, _Equipment(carried, plugged, earlier, renderer))
 
 
 def admit_seeds(state: CrawlState, coordinator: Coordinator, urls: Sequence[str], clock: Clock) -> None:
@@ -189,12 +198,14 @@ async def go_on(
     A partition that has finished goes on too: others may have something for it.
     ConfigError for settings that may not change and for a secret that is gone, StateError and its kinds.
     """
-    with ExitStack() as resources:
+    async with AsyncExitStack() as resources:
         state = resources.enter_context(CrawlState.open(directory))
         config = changed_config(state.config(), changes)
         lost = find_lost(state)
         is_idle = state.counters.finished and not (changes or retry or lost or membership)
         check_network(config)
+        if not is_idle:
+            check_renderer(config, surroundings.environ)
         carried = Carried() if is_idle else carried_by(config, surroundings.environ)
         plugged = UNPLUGGED if is_idle else load_plugins(config.plugin)
         if not is_idle:
@@ -213,10 +224,11 @@ async def go_on(
         if retry:
             revive(state, coordinator, retry, surroundings.clock.now())
         earlier = resources.enter_context(open_earlier(None if is_idle else state.earlier()))
+        renderer = await resources.enter_async_context(open_renderer(None if is_idle else config, surroundings.environ))
         # Before the first request: a kill soon after it must not look like the clean end of the run before.
         coordinator.freeze(surroundings.clock.now()).write()
         state.installed()
-        return await _drive(state, coordinator, hooks, surroundings, _Equipment(carried, plugged, earlier))
+        return await _drive(state, coordinator, hooks, surroundings, _Equipment(carried, plugged, earlier, renderer))
 
 
 def _callers(state: CrawlState, hooks: Hooks, plugged: Plugged, abroad: Abroad | None = None) -> Callers:
@@ -227,7 +239,9 @@ def _callers(state: CrawlState, hooks: Hooks, plugged: Plugged, abroad: Abroad |
 
 
 def _coordinator(state: CrawlState, scope: Scope, hooks: Hooks, now: float, config: Config, callers: Callers) -> Coordinator:
-    """Return who decides."""
+    """Return who decides; where pages are rendered, whose scripts nobody can know to be pure, the report says so."""
+    if config.render:
+        state.counters.depend(OrderReason.RENDER)
     if hooks.on_event is None:
         return Coordinator(state, config, scope, now, callers)
     return TellingCoordinator(state, config, scope, now, callers, hooks.on_event)
@@ -249,11 +263,14 @@ async def _drive(
     )
     try:
         extra, earlier, plugged = equipment.carried.extra, equipment.earlier, equipment.plugged
-        worker = Worker(transport, config, surroundings.clock, extra, resolver, earlier=earlier, plugged=plugged)
-        loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn, hooks.watchers)
-        with hooks.around(loop):
-            async with hooks.beside(Running(coordinator, loop, config, surroundings.clock, resolver, hooks.on_event)):
-                how = await loop.run()
+        async with rendering_pages(equipment.renderer, state, transport, surroundings.clock, extra) as pages:
+            worker = Worker(
+                transport, config, surroundings.clock, extra, resolver, earlier=earlier, plugged=plugged, renderer=pages
+            )
+            loop = Loop(coordinator, worker, config, surroundings.clock, hooks.on_turn, hooks.watchers)
+            with hooks.around(loop):
+                async with hooks.beside(Running(coordinator, loop, config, surroundings.clock, resolver, hooks.on_event)):
+                    how = await loop.run()
         return Outcome(state.directory, how, state.counters, () if state.counters.pages else _barren_seeds(state))
     finally:
         if surroundings.transport is None:

@@ -1,8 +1,12 @@
 """When a host may be asked next, by its record and the settings: one answer for who asks it and for who explains."""
 
+from collections.abc import Iterable
+
 from crawlkit.config import Config
 from crawlkit.policy import politeness
 from crawlkit.policy.health import slowed_gap_s
+from crawlkit.rendering import Contact
+from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import HostRecord
 
 
@@ -33,3 +37,18 @@ def is_spent(record: HostRecord, config: Config, claims: int = 0) -> bool:
 def contact_of(record: HostRecord) -> politeness.Contact:
     """Return what a host's record says of when it was asked and asked to be left alone."""
     return politeness.Contact(record.last_start_s, record.last_end_s, record.hold_until_s)
+
+
+def note_contacts(state: CrawlState, contacts: Iterable[Contact]) -> None:
+    """Take in that hosts were asked for what a page needed to be rendered; when, only of hosts that are the crawl's own."""
+    for contact in contacts:
+        state.counters.requests += contact.requests
+        if state.hosts.peek(contact.host) is None:
+            continue
+        host = state.hosts.get(contact.host)
+        record = host.record
+        record.last_start_s = max(record.last_start_s, contact.started_s)
+        record.last_end_s = max(record.last_end_s, contact.ended_s)
+        if contact.hold_s:
+            record.hold_until_s = max(record.hold_until_s, contact.ended_s + contact.hold_s)
+        state.hosts.changed(host)

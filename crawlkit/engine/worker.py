@@ -13,6 +13,7 @@ from crawlkit.config_extract import parse_extract
 from crawlkit.config_items import parse_header
 from crawlkit.engine.earlier import Earlier, Known
 from crawlkit.engine.plugging import UNPLUGGED, Plugged
+from crawlkit.engine.rendering.pages import PageRenderer, Shown
 from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Response, RobotsJob, SitemapJob
 from crawlkit.net.capture import Capture, Veil
 from crawlkit.net.fetch import ExtraHeaders, Fetcher
@@ -24,6 +25,7 @@ from crawlkit.policy.content_type import read_content_type
 from crawlkit.policy.facts import read_answer
 from crawlkit.policy.sitemaps import MOST_BYTES, read_sitemap
 from crawlkit.policy.wanted import Wanted
+from crawlkit.rendering import Rendered
 from crawlkit.sitemap import Sitemap
 
 ROBOTS_BODY_BYTES = 1024 * 1024
@@ -54,10 +56,12 @@ class Worker:
         *,
         earlier: Earlier | None = None,
         plugged: Plugged = UNPLUGGED,
+        renderer: PageRenderer | None = None,
     ) -> None:
         self._clock = clock
         self._earlier = earlier
         self._plugged = plugged if plugged.pins else None
+        self._renderer = renderer
         rules = tuple(map(parse_extract, config.extract))
         self._wanted = Wanted(
             config.product_token().lower(),
@@ -99,11 +103,19 @@ class Worker:
         sitemap = await self._read_sitemap(job, answer)
         if isinstance(job, SitemapJob):
             answer = msgspec.structs.replace(answer, body=b"")  # what else it says is in the head
-        sketched = isinstance(job, PageJob) and job.sketched
-        facts = await self._read(job.url, answer, sketched=sketched)
-        if self._plugged is None or not isinstance(job, PageJob):
-            return Fetched(job, started_s, ended_s, facts, exchange, sitemap)
-        return Fetched(job, started_s, ended_s, self._plugged.read(job.url, answer, facts), exchange, sitemap)
+        if not isinstance(job, PageJob):
+            return Fetched(job, started_s, ended_s, await self._read(job.url, answer, sketched=False), exchange, sitemap)
+        shown = None if self._renderer is None else await self._renderer.render(job.url, answer, started_s, ended_s)
+        read = await self._read_page(job, answer, shown)
+        contacts = () if shown is None else shown.contacts
+        return Fetched(job, started_s, ended_s, read, exchange, sitemap, contacts=contacts)
+
+    async def _read_page(self, job: PageJob, answer: Response, shown: Shown | None) -> Facts | FetchFailure:
+        rendered = None if shown is None else shown.rendered
+        facts = await self._read(job.url, answer, sketched=job.sketched, rendered=rendered)
+        if shown is not None:
+            facts = msgspec.structs.replace(facts, rendering=shown.outcome)
+        return facts if self._plugged is None else self._plugged.read(job.url, answer, facts, rendered)
 
     def _known(self, job: Job) -> Known | None:
         """Return what an earlier crawl knows of a page; of one that may be a sitemap not, since that has to be read."""
@@ -133,9 +145,9 @@ class Worker:
         async with self._reading:
             return await asyncio.to_thread(read)
 
-    async def _read(self, url: str, response: Response, *, sketched: bool) -> Facts:
-        read = partial(read_answer, url, response, self._wanted, sketched=sketched)
-        if len(response.body) <= INLINE_BODY_BYTES:
+    async def _read(self, url: str, response: Response, *, sketched: bool, rendered: Rendered | None = None) -> Facts:
+        read = partial(read_answer, url, response, self._wanted, sketched=sketched, rendered=rendered)
+        if len(response.body if rendered is None else rendered.markup) <= INLINE_BODY_BYTES:
             return read()
         async with self._reading:
             return await asyncio.to_thread(read)

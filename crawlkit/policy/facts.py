@@ -5,20 +5,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from crawlkit.model import Content, Facts, Response
-from crawlkit.policy.charset import decode, detect
-from crawlkit.policy.content_type import XHTML, read_content_type, sniff
+from crawlkit.policy.content_type import read_content_type
 from crawlkit.policy.disposition import REDIRECTS
+from crawlkit.policy.document import markup_of
 from crawlkit.policy.language import language_tag
 from crawlkit.policy.link_header import linked_alternates, linked_canonical
-from crawlkit.policy.links import Page, read_page, robots_directives, xhtml_as_html
+from crawlkit.policy.links import Page, read_page, robots_directives
 from crawlkit.policy.metadata import Metadata, first_of_each
 from crawlkit.policy.novelty import sketch_of
 from crawlkit.policy.page_text import one_line, weigh
 from crawlkit.policy.simhash import simhash_of
 from crawlkit.policy.urls import resolve_location
 from crawlkit.policy.wanted import NOTHING_MORE, Wanted
+from crawlkit.rendering import Rendered
 
-_UTF8_BOM = b"\xef\xbb\xbf"
 _NO_PAGE = Page(
     title=None,
     base="",
@@ -33,7 +33,9 @@ _NO_PAGE = Page(
 )
 
 
-def read_answer(url: str, response: Response, wanted: Wanted = NOTHING_MORE, *, sketched: bool = True) -> Facts:
+def read_answer(
+    url: str, response: Response, wanted: Wanted = NOTHING_MORE, *, sketched: bool = True, rendered: Rendered | None = None
+) -> Facts:
     """Return what the answer to a request of `url`, a normal form, says. Never raises.
 
     Title, links and meta elements are read of 2xx answers that are HTML by their type, or by their start where there is
@@ -43,17 +45,21 @@ def read_answer(url: str, response: Response, wanted: Wanted = NOTHING_MORE, *, 
     our product token. Where `nofollow` or `none` is among them, no link admits, nor does `canonical`. Of a page with
     more than `wanted.most_links` links the first ones are kept, and it is marked as truncated. `language` is the page's
     own, else the one language of Content-Language; `alternates` are the page's, then those of the Link header.
-    The sketch of the text, a tenth of the time of the rest, is left out unless `sketched`.
+    The sketch of the text, a tenth of the time of the rest, is left out unless `sketched`. Of an answer that is HTML, what
+    `rendered` holds is read in the place of its body; digest and size are those of the body all the same.
     """
     headers = _grouped(response.headers)
     declared = read_content_type(headers[b"content-type"])
     success = 200 <= response.status < 300
     page, charset = _NO_PAGE, declared.charset
-    if success and (kind := sniff(response.body, declared.essence)):
-        charset = detect(response.body, declared.charset)
-        markup = _as_utf8(response.body, charset)
+    if success and (markup := markup_of(response.body, declared)) is not None:
+        charset = markup.charset
         refresh = [value.decode("latin-1") for value in headers[b"refresh"]]
-        page = read_page(xhtml_as_html(markup) if kind == XHTML else markup, url, charset, wanted, refresh)
+        if rendered is None:
+            page = read_page(markup.html, url, charset, wanted, refresh)
+        else:
+            gone = [] if rendered.target is None else [f"0;url={rendered.target}"]
+            page = read_page(rendered.markup, rendered.url, charset, wanted, (*gone, *refresh))
     directives = page.directives.union(*_header_directives(headers[b"x-robots-tag"], wanted.agent))
     follows = directives.isdisjoint(("nofollow", "none"))
     metadata, texts = page.metadata, page.texts
@@ -64,7 +70,7 @@ def read_answer(url: str, response: Response, wanted: Wanted = NOTHING_MORE, *, 
         content_type=declared.essence,
         charset=charset,
         body_bytes=len(response.body),
-        truncated=response.truncated or page.cut,
+        truncated=response.truncated or page.cut or (rendered is not None and rendered.cut),
         title=page.title,
         digest=f"sha256:{hashlib.sha256(response.body).hexdigest()}",
         links=page.links,
@@ -104,18 +110,6 @@ def _content(page: Page, wanted: Wanted) -> Content | None:
 
 def _first(values: Iterable[bytes]) -> str | None:
     return next((value.decode("latin-1") for value in values), None)
-
-
-def _as_utf8(body: bytes, charset: str) -> bytes:
-    """Return `body` in UTF-8 without byte order mark; what is UTF-8 already is not copied through text."""
-    if charset == "utf-8":
-        try:
-            body.decode()
-        except UnicodeDecodeError:
-            pass
-        else:
-            return body.removeprefix(_UTF8_BOM)
-    return decode(body, charset).encode()
 
 
 def _header_directives(values: Iterable[bytes], agent: str) -> Iterator[frozenset[str]]:

@@ -50,6 +50,7 @@ def record_of(place: Place, done: Done, fetched: Fetched | None) -> Record:
         "text_digest": facts.text_digest,
         "fields": facts.fields,
         "simhash": facts.simhash,
+        "rendering": facts.rendering,
     }  # fmt: skip
     return Record(
         url=place.url, kind=done.kind, depth=place.depth, hops=place.hops, reason=done.reason, message=done.message,
@@ -90,4 +91,5 @@ def facts_of(record: Record, content: Content | None) -> Facts:
         fields=record.fields,
         simhash=record.simhash,
         content=content,
+        rendering=record.rendering,
     )

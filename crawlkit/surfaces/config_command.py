@@ -12,6 +12,7 @@ import msgspec
 from crawlkit.config import SETTINGS, Config, format_value, to_toml, to_values
 from crawlkit.config_schema import config_schema
 from crawlkit.engine.network import check_network
+from crawlkit.engine.rendering.opening import check_renderer
 from crawlkit.surfaces.help_sections import SectionedCommand
 from crawlkit.surfaces.options import config_file_option, given, setting_options
 from crawlkit.surfaces.settings import Settings, gather, read_file
@@ -50,6 +51,7 @@ def check_command(file: Path | None) -> None:
     """Check the settings in FILE or, without one, those in force here. Says ok, or all that is wrong (status 2)."""
     config = read_file(file) if file is not None else gather(Path.cwd(), None, os.environ, {}).config
     check_network(config)
+    check_renderer(config, os.environ)
     click.echo("ok")
 
 

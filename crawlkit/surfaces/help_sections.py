@@ -25,7 +25,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "insecure",
         ),
         "Records": (
-            "extract", "near_duplicates", "text", "anchors", "warc", "warc_size", "checkpoint_interval",
+            "extract", "near_duplicates", "text", "anchors", "render", "warc", "warc_size", "checkpoint_interval",
         ),
         "Output": (
             "exit_zero", "quiet", "verbose", "log_format", "progress", "ui", "metrics", "otel", "as_json", "origin", "defaults",

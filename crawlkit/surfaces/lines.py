@@ -7,7 +7,7 @@ import msgspec
 
 from crawlkit.model import FieldValue, Kind, Reason, Record, Source
 from crawlkit.policy.metadata import HEADINGS
-from crawlkit.sentences import SENTENCES
+from crawlkit.sentences import detail_of
 
 _SOURCES = tuple(
     tuple(str(source.name).lower() for source in (Source.SEED, Source.SITEMAP, Source.LINK) if bits & source)
@@ -63,7 +63,6 @@ class TimedLine(Line, frozen=True, kw_only=True):
 
 def as_line(record: Record) -> Line:
     """Return what the report says of a record."""
-    reason = record.reason
     return Line(
         url=record.url,
         kind=record.kind,
@@ -80,8 +79,8 @@ def as_line(record: Record) -> Line:
         canonical=record.canonical,
         duplicate_of=record.duplicate_of,
         fields=record.fields,
-        reason=reason,
-        detail=None if reason is None else SENTENCES[reason],
+        reason=record.reason,
+        detail=detail_of(record.reason, record.rendering),
         description=record.description,
         language=record.language,
         directives=record.directives,

@@ -13,7 +13,7 @@ from crawlkit.config import Config
 from crawlkit.durable import TEMPORARY_SUFFIX
 from crawlkit.engine.coordinator import Coordinator
 from crawlkit.engine.ending import Ending
-from crawlkit.engine.loop import RESULTS_A_TURN, Loop
+from crawlkit.engine.loop import READ_WITHIN_S, RESULTS_A_TURN, Loop
 from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, go_on
 from crawlkit.errors import ExitStatus, StorageError
 from crawlkit.model import Record
@@ -141,6 +141,30 @@ def test_a_stop_while_every_host_waits_for_its_time_does_not_wait_for_it(tmp_pat
 
     assert outcome.how is Ending.SIGTERM
     assert len(web.log) == 1
+
+
+def test_what_is_in_flight_long_after_a_stop_is_given_up_and_fetched_by_a_resume(tmp_path: Path) -> None:
+    clock = ManualClock()
+
+    def stop_and_wait(gate: Gate) -> None:
+        assert gate.loop is not None
+        gate.loop.stop(Ending.SIGTERM)
+        turns.append(clock.now())
+        if len(turns) <= 3:
+            clock.advance(0.0 if len(turns) == 1 else LONG_S / 2 + READ_WITHIN_S / 2)
+            gate.loop.look_again()
+
+    turns: list[float] = []
+    gate = Gate(8, stop_and_wait)
+    web = FakeWeb(star(20, delay_s=LONG_S), sleep=gate.sleep)
+    directory = tmp_path / "crawl"
+
+    outcome = run(begin([SEED], directory, settings(), gate.hooks(), Surroundings(web, clock)))
+
+    assert outcome.how is Ending.SIGTERM
+    assert len(turns) >= 3, "half of the time was not enough"
+    assert list(records(directory)) == [SEED]
+    assert resume(FakeWeb(star(20)), directory).counters.pages == 21
 
 
 def test_cancellation_abandons_what_is_in_flight_keeps_what_had_settled_and_can_be_resumed(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from crawlkit.engine.explain.answer import ArchivePlace, Attempts, BudgetStandin
 from crawlkit.engine.turns import earliest_start_s, gap_in_force_s
 from crawlkit.model import Record, Source
 from crawlkit.policy.novelty import template_of
-from crawlkit.sentences import SENTENCES
+from crawlkit.sentences import detail_of
 from crawlkit.state.hosts import HostRecord
 from crawlkit.state.looking import Looking, WaitingRow
 from crawlkit.state.templates import AccountRecord
@@ -24,7 +24,7 @@ def outcome_of(record: Record) -> Outcome:
         kind=record.kind,
         status=record.status,
         reason=record.reason,
-        detail=None if record.reason is None else SENTENCES[record.reason],
+        detail=detail_of(record.reason, record.rendering),
         message=record.message,
         redirect_to=record.redirect_to,
         canonical=record.canonical,
