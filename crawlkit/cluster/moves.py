@@ -21,6 +21,7 @@ from crawlkit.policy.edges import admitting_edges
 from crawlkit.policy.novelty import template_of
 from crawlkit.policy.partition import Owners, node_of
 from crawlkit.policy.urls import host_of
+from crawlkit.shell import as_argument
 from crawlkit.state.checkpoint import Run, read_summary
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.layout import CRAWL
@@ -152,7 +153,9 @@ def _bring_from(directory: Path, giver: int, lot: Lot, state: CrawlState, arriva
     source = member_directory(directory, giver)
     with ExitStack() as resources:
         store = open_database(source, resources).store
-        arrivals.take(Leaving(store, lot), f"partition {giver} of {directory} lacks rows")
+        arrivals.take(
+            Leaving(store, lot), f"partition {giver} of {directory} lacks rows, see crawlkit verify {as_argument(source)}"
+        )
         state.allow_private(read_private(store))
         _keep_quiet(state.runs[-1], read_runs(store)[-1], now)
         rescan = _untold(store, state.config())
