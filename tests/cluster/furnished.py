@@ -73,7 +73,7 @@ def _settle(state: CrawlState, host: Host, url: str, place: int) -> None:
         kind=Kind.PAGE,
         **entry.head._asdict(),
         status=200,
-        links=(f"{url}x", "http://elsewhere.test/"),
+        links=(f"http://{host.record.name}/unmet/y", "http://elsewhere.test/"),
         body_bytes=100 + place,
         truncated=False,
         digest=f"sha256:{place:064x}",
@@ -109,10 +109,12 @@ def _add_sitemaps(state: CrawlState, base: str, name: str) -> None:
 def _add_budget(state: CrawlState, base: str, name: str) -> None:
     template = state.templates.get(template_of(f"{base}/folder/p1"))
     template.credit, template.memory, template.unsaved_pages = 5, bytearray(MEMORY_BYTES), 1
-    granted = state.templates.get(template_of(f"{base}/x"))
+    granted = state.templates.get(template_of(f"{base}/unmet/y"))
     granted.credit = 77
     host = state.templates.get(name, 100)
-    for account in (template, granted, host):
+    of_records = state.templates.get(template_of(f"{base}/"))
+    of_records.credit = 3
+    for account in (template, granted, of_records, host):
         state.templates.changed(account)
     state.counters.held += state.templates.hold(host, 0, HeldRow(f"{base}/", 1))
     state.counters.held += state.templates.hold_letter(host, Letter(LetterKind.LINK, f"{base}/unpaid?id=1", 2))

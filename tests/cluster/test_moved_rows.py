@@ -83,8 +83,9 @@ def test_accounts_go_where_their_host_goes(tmp_path: Path) -> None:
             for name in HOSTS:
                 has = owners.of(name) == number
                 template = keys.template_key(template_of(f"http://{name}/folder/p1"))
-                granted = keys.template_key(template_of(f"http://{name}/x"))
-                for key in (keys.template_key(name), template, keys.memory_key(template), granted):
+                granted = keys.template_key(template_of(f"http://{name}/unmet/y"))
+                of_records = keys.template_key(template_of(f"http://{name}/"))
+                for key in (keys.template_key(name), template, keys.memory_key(template), granted, of_records):
                     assert (store.get(key) is not None) is has, (number, name)
 
 
