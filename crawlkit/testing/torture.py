@@ -11,6 +11,7 @@ to replay it.
 
 import argparse
 import importlib.util
+import itertools
 import json
 import random
 import shutil
@@ -37,9 +38,10 @@ WORKERS = (1, 8, 64)
 MOST_KILLS = 12
 EARLY_S = 0.05
 SLACK_S = 0.03  # the server notes the end of an answer some time after the client may have read it
-SIMULATION = "crawlkit.testing.simulation"
+SIMULATIONS = (("crawlkit.testing.simulation", 50), ("crawlkit.testing.partitioned_simulation", 15))
+"""Which, and how many seeds at a time: about as long each."""
+
 SIMULATION_SHARE = 0.25
-SEEDS_A_SIMULATION = 50
 
 
 class Violation(Exception):
@@ -281,17 +283,19 @@ def torture(seed: int, minutes: float, figures: Figures) -> None:
 
 
 def simulate(seed: int, minutes: float, figures: Figures) -> None:
-    """Simulate seeds until the time is over, where the simulation is there; Violation if one breaks a promise."""
+    """Simulate seeds until the time is over, crawls as one and in partitions in turn; Violation if one breaks a promise."""
     until_s = time.monotonic() + minutes * 60
-    while importlib.util.find_spec(SIMULATION) is not None and time.monotonic() < until_s:
-        command = ["-m", SIMULATION, "--first", str(seed), "--seeds", str(SEEDS_A_SIMULATION)]
+    for module, seeds in itertools.cycle(SIMULATIONS):
+        if time.monotonic() >= until_s:
+            return
+        command = ["-m", module, "--first", str(seed), "--seeds", str(seeds)]
         ended = subprocess.run(
             [sys.executable, *command], check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         if ended.returncode != 0:
             raise Violation(f"{ended.stdout}\nreplay: python {' '.join(command)}")
-        seed += SEEDS_A_SIMULATION
-        figures.simulated += SEEDS_A_SIMULATION
+        seed += seeds
+        figures.simulated += seeds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
