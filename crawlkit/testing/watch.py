@@ -128,6 +128,21 @@ class Watch:
         host.in_flight -= 1
         host.ended_s = max(host.ended_s, at)
 
+    # Hosts that change hands -----------------------------------------------------------------------------------------
+
+    def hosts(self) -> set[str]:
+        """Return the hosts that were asked for anything, or may be."""
+        return {*self._hosts, *map(host_of, self.allowed)}
+
+    def hand_over(self, name: str, other: "Watch", quiet_from_s: float | None) -> None:
+        """Let `other` watch a host from now on; a gap from `quiet_from_s` on is to pass first, if that is given."""
+        host = other._hosts[name] = self._hosts.pop(name, _Contact())
+        if quiet_from_s is not None:
+            host.started_s = quiet_from_s
+        for counts, others in ((self.requests, other.requests), (self.allowed, other.allowed)):
+            for url in [url for url in counts if host_of(url) == name]:
+                others[url] = counts.pop(url)
+
     # Checkpoints and kills -------------------------------------------------------------------------------------------
 
     def frozen(self) -> None:

@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crawlkit.policy.partition import Owners
-from crawlkit.state import moving
 from crawlkit.state.partitions import Table
+from crawlkit.testing.moving_simulation import killed_at, simulate
 from crawlkit.testing.simulation import dump
-from tests.cluster.kills import killed_at
 from tests.cluster.partitioned import PartitionedCrawl, world_of_hosts
 from tests.cluster.rows import ACCOUNTS, broken, everything, owned, sums
 
@@ -28,9 +27,7 @@ def place() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.fixture
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "ROWS_A_BATCH", 40)
+ROWS_A_BATCH = 40
 
 
 def expected(crawl: PartitionedCrawl) -> bytes:
@@ -76,26 +73,25 @@ def test_all_rows_change_hands_and_the_report_is_that_of_one_crawl(place: Path, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "partitions", "to", "stride"), [(7, 1, 3, 1), (8, 3, 2, 4), (10, 2, 4, 5)])
-@pytest.mark.usefixtures("small_batches")
 def test_a_move_that_is_killed_at_any_step_is_done_again(place: Path, seed: int, partitions: int, to: int, stride: int) -> None:
     crawl = PartitionedCrawl(world_of_hosts(seed), place / "crawl", random.Random(seed), partitions)
     assert not crawl.run(150)
     before, at_owners = whole(crawl), owned(crawl.directory, crawl.table)
     original = place / "original"
     shutil.copytree(crawl.directory, original)
-    with killed_at(None) as steps:
+    with killed_at(None, ROWS_A_BATCH) as steps:
         crawl.repartition(to)
     assert steps.count > 50
     phases = set()
     for fatal in range(0, steps.count, stride):
         shutil.rmtree(crawl.directory)
         shutil.copytree(original, crawl.directory)
-        with killed_at(fatal):
+        with killed_at(fatal, ROWS_A_BATCH):
             crawl.repartition(to)
         table = crawl.table
         phases.add((table.moving is None, table.before is None))
         assert owned(crawl.directory, table) == at_owners
-        with killed_at(fatal // 2):
+        with killed_at(fatal // 2, ROWS_A_BATCH):
             crawl.finish_moves()
         assert owned(crawl.directory, crawl.table) == at_owners
         crawl.repartition(to)
@@ -110,7 +106,6 @@ Life = st.lists(st.tuples(st.integers(1, 150), st.booleans(), st.integers(1, 4),
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 500), first=st.integers(1, 3), life=Life)
-@pytest.mark.usefixtures("small_batches")
 def test_any_life_of_moves_and_kills_leads_to_the_same_report(
     seed: int, first: int, life: list[tuple[int, bool, int, int]]
 ) -> None:
@@ -118,7 +113,14 @@ def test_any_life_of_moves_and_kills_leads_to_the_same_report(
         crawl = PartitionedCrawl(world_of_hosts(seed), Path(name) / "crawl", random.Random(seed), first)
         for steps, stop, partitions, fatal in life:
             crawl.run(steps, stop=stop)
-            with killed_at(fatal):
+            with killed_at(fatal, ROWS_A_BATCH):
                 crawl.repartition(partitions)
             crawl.finish_moves()
         finish(crawl)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [3, 7])
+def test_simulated_crawls_keep_all_promises_in_any_number_of_partitions(first: int) -> None:
+    moves = simulate(first) + simulate(first + 1)
+    assert moves["made"]
