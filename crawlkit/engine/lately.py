@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter, deque
+from collections.abc import Sequence
 
 import msgspec
 
@@ -50,6 +51,34 @@ class Lately(msgspec.Struct, frozen=True):
     timeline: Timeline
     statuses: dict[str, int]
     failures: list[Failing]
+
+
+def merged_lately(parts: Sequence[Lately]) -> Lately:
+    """Return what the partitions of a crawl met together.
+
+    Of a stretch of time the median is the mean of theirs, each by its answers, and the 95th percentile the greatest.
+    """
+    statuses: Counter[str] = Counter()
+    for part in parts:
+        statuses.update(part.statuses)
+    failures = sorted((failing for part in parts for failing in part.failures), key=lambda failing: -failing.at_s)
+    timeline = _merged_timeline([part.timeline for part in parts])
+    return Lately(timeline, dict(sorted(statuses.items())), failures[:MOST_FAILURES])
+
+
+def _merged_timeline(parts: Sequence[Timeline]) -> Timeline:
+    width_s = max((part.width_s for part in parts), default=1)  # each is a power of two
+    stretches: dict[float, list[Point]] = {}
+    for point in (point for part in parts for point in part.points):
+        stretches.setdefault(point.at_s // width_s * width_s, []).append(point)
+    return Timeline(width_s, [_merged_point(at_s, points) for at_s, points in sorted(stretches.items())])
+
+
+def _merged_point(at_s: float, points: Sequence[Point]) -> Point:
+    answers = sum(point.answers for point in points)
+    weighed = [(point.answers, point.median_ms) for point in points if point.median_ms is not None]
+    median_ms = round(sum(count * ms for count, ms in weighed) / sum(count for count, _ in weighed), 1) if weighed else None
+    return Point(at_s, answers, median_ms, max((point.p95_ms for point in points if point.p95_ms is not None), default=None))
 
 
 class Answers:

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import msgspec
 
 from crawlkit.engine.figures import Live, Pace, first_hosts
+from crawlkit.engine.lately import Lately, merged_lately
 from crawlkit.engine.partitions import Partitions
 from crawlkit.state.checkpoint import Summary, merged_summary, read_summary
 from crawlkit.state.directory import is_held
 from crawlkit.surfaces.control.client import NoAnswer, ask
-from crawlkit.surfaces.control.messages import Do, Request
+from crawlkit.surfaces.control.messages import Answer, Do, Request
 from crawlkit.surfaces.status import CrawlCondition, PartitionStatus, Status, live_status, status_of
 
 
@@ -21,6 +22,7 @@ class _Found(NamedTuple):
     summary: Summary
     live: Live | None
     running: bool
+    lately: Lately | None = None
 
 
 def partitioned_status(partitions: Partitions, hosts: int) -> Status:
@@ -28,7 +30,21 @@ def partitioned_status(partitions: Partitions, hosts: int) -> Status:
 
     It runs if any partition does, or who runs them; it has finished if all of them have.
     """
-    found = [_look(member, hosts) for member in partitions.members]
+    request = Request(do=Do.STATUS, hosts=hosts)
+    return _status(partitions, [_look(member, request) for member in partitions.members], hosts)
+
+
+def watched_partitions(partitions: Partitions, hosts: int) -> tuple[Status, Lately]:
+    """Return the status with what those partitions met lately that answer; NoAnswer if none does."""
+    request = Request(do=Do.WATCH, hosts=hosts)
+    found = [_look(member, request) for member in partitions.members]
+    lately = [part.lately for part in found if part.lately is not None]
+    if not lately:
+        raise NoAnswer(f"no partition of the crawl in {partitions.directory} answers: they are being started or ended")
+    return _status(partitions, found, hosts), merged_lately(lately)
+
+
+def _status(partitions: Partitions, found: Sequence[_Found], hosts: int) -> Status:
     running = is_held(partitions.directory) or any(part.running for part in found)
     summary = merged_summary(partitions.table.crawl_id, [part.summary for part in found])
     lives = [part.live for part in found if part.live is not None]
@@ -42,14 +58,14 @@ def partitioned_status(partitions: Partitions, hosts: int) -> Status:
     return msgspec.structs.replace(status, partitions=each)
 
 
-def _look(member: Path, hosts: int) -> _Found:
+def _look(member: Path, request: Request) -> _Found:
     if is_held(member):
         try:
-            live = ask(member, Request(do=Do.STATUS, hosts=hosts)).live
+            answer = ask(member, request)
         except NoAnswer:  # it is being made or opened, or has just ended
-            live = None
-        if live is not None:
-            return _Found(live.summary, live, running=True)
+            answer = Answer()
+        if answer.live is not None:
+            return _Found(answer.live.summary, answer.live, running=True, lately=answer.lately)
     summary, running = read_summary(member), is_held(member)
     if not running:
         summary.in_flight = 0  # of a run that was killed

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from crawlkit.engine.partitions import check_crawl
 from crawlkit.engine.runner import run_async
-from crawlkit.state.directory import read_manifest
 from crawlkit.surfaces.live_page.serving import OPEN_TO_OTHERS, Desk
 from crawlkit.surfaces.speech import say
 
@@ -18,7 +18,7 @@ def ui_command(directory: Path, listen: str) -> None:
 
     Until SIGINT or SIGTERM ends it.
     """
-    read_manifest(directory)
+    check_crawl(directory)
     with Desk.open("--listen", listen) as desk:
         say(f"crawlkit: live page at {desk.url}", *([f"crawlkit: {OPEN_TO_OTHERS}"] if desk.is_open_to_others else []))
         run_async(desk.serve_until_signalled(directory))

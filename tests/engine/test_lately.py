@@ -5,7 +5,7 @@ import random
 import pytest
 
 from crawlkit.config import Config
-from crawlkit.engine.lately import MOST_FAILURES, MOST_POINTS, Answers, Witness
+from crawlkit.engine.lately import MOST_FAILURES, MOST_POINTS, Answers, Failing, Lately, Point, Timeline, Witness, merged_lately
 from crawlkit.model import Facts, Fetched, FetchFailure, Job, PageJob, Reason, Response, RobotsJob
 
 CONFIG = Config(retries=2)
@@ -103,3 +103,20 @@ def test_only_the_latest_failures_are_kept_and_no_message_is_long() -> None:
     failures = witness.lately().failures
     assert [failing.url.rpartition("/")[2] for failing in failures] == [str(n) for n in range(MOST_FAILURES + 9, 9, -1)]
     assert max(len(failing.message or "") for failing in failures) < 1_000
+
+
+def test_what_partitions_met_is_put_together() -> None:
+    def failing(at_s: float) -> Failing:
+        return Failing(at_s=at_s, url=f"http://a.test/{at_s}", reason=Reason.CONNECT, message=None, attempt=1, again=False)
+
+    one = Lately(
+        Timeline(1, [Point(10, 1, 5.0, 6.0), Point(11, 3, 9.0, 20.0), Point(14, 2, None, None)]), {"200": 4}, [failing(9.0)]
+    )
+    other = Lately(Timeline(2, [Point(10, 4, 1.0, 2.0), Point(12, 1, 7.0, 7.0)]), {"200": 1, "404": 2}, [failing(12.0)])
+    merged = merged_lately([one, other])
+    assert merged.timeline == Timeline(
+        2, [Point(10, 8, round((5 + 27 + 4) / 8, 1), 20.0), Point(12, 1, 7.0, 7.0), Point(14, 2, None, None)]
+    )
+    assert merged.statuses == {"200": 5, "404": 2}
+    assert [found.at_s for found in merged.failures] == [12.0, 9.0]
+    assert len(merged_lately([Lately(one.timeline, {}, [failing(at)] * 40) for at in (1.0, 2.0)]).failures) == 50

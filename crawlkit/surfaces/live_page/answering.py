@@ -16,7 +16,8 @@ from crawlkit.errors import CrawlError
 from crawlkit.net.http_server import Asked, Reply, not_allowed, text_reply
 from crawlkit.sentences import SENTENCES
 from crawlkit.surfaces.live_page.access import ORDERS, Access
-from crawlkit.surfaces.live_page.source import Shown, Source
+from crawlkit.surfaces.live_page.partitioned import source_of
+from crawlkit.surfaces.live_page.source import Shown
 from crawlkit.surfaces.pages.assembling import assets_of, without_markup
 
 EVENT_EVERY_S = 1.0
@@ -50,7 +51,7 @@ class Answering:
 
     def __init__(self, directory: Path, access: Access, stopping: asyncio.Event) -> None:
         self._directory = directory
-        self._source = Source(directory)
+        self._source = source_of(directory)
         self._access = access
         self._stopping = stopping
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="crawlkit-page")

@@ -6,14 +6,15 @@ from pathlib import Path
 
 from crawlkit.engine.figures import HostFigures
 from crawlkit.engine.lately import MOST_FAILURES, Answers, Failing, Lately
+from crawlkit.engine.partitions import open_for_reading
 from crawlkit.engine.resting import hosts_at_rest
 from crawlkit.model import Kind, Record
-from crawlkit.state.reading import CrawlReader, open_crawl_for_reading
+from crawlkit.state.reading import CrawlReader
 
 
 def read_at_rest(directory: Path, most_hosts: int, now: float) -> tuple[Lately, list[HostFigures]]:
     """Return what was met, over all runs (over time: in the last one), and the hosts with most URLs; StateError and kinds."""
-    with open_crawl_for_reading(directory) as crawl:
+    with open_for_reading(directory) as crawl:
         return _lately(crawl), hosts_at_rest(crawl, most_hosts, now)
 
 

@@ -14,7 +14,7 @@ from crawlkit.engine.figures import HostFigures
 from crawlkit.engine.lately import Lately
 from crawlkit.errors import CrawlError, StateError
 from crawlkit.shell import as_argument
-from crawlkit.state.checkpoint import read_summary
+from crawlkit.state.checkpoint import Summary, read_summary
 from crawlkit.state.directory import is_held
 from crawlkit.state.looking import look_at_crawl
 from crawlkit.surfaces.control.client import NoAnswer, ask
@@ -58,31 +58,28 @@ class Source:
         return self._shown
 
     def _look(self) -> Shown:
-        if is_held(self._directory):
+        if self._runs():
             try:
                 return self._running()
             except NoAnswer as silent:
-                if is_held(self._directory):
+                if self._runs():
                     return self._last_checkpoint(running=True, problem=str(silent))
         return self._at_rest()
 
     def _running(self) -> Shown:
         began_s = time.monotonic()
         wanted = MOST_HOSTS if began_s >= self._hosts_due_s else 0
-        answer = ask(self._directory, Request(do=Do.WATCH, hosts=wanted))
-        if answer.live is None:
-            raise NoAnswer(f"the crawl in {self._directory} does not know what the live page asks: it is of another version")
+        status, lately = self._watch(wanted)
         if wanted:
             ended_s = time.monotonic()
-            self._hosts, self._hosts_due_s = answer.live.hosts, ended_s + HOSTS_SHARE * (ended_s - began_s)
-        status = msgspec.structs.replace(live_status(answer.live, self._directory), waiting=self._hosts)
-        return Shown(time.time(), status, answer.lately)
+            self._hosts, self._hosts_due_s = status.waiting, ended_s + HOSTS_SHARE * (ended_s - began_s)
+        return Shown(time.time(), msgspec.structs.replace(status, waiting=self._hosts), lately)
 
     def _last_checkpoint(self, *, running: bool, problem: str | None) -> Shown:
-        return Shown(time.time(), status_of(read_summary(self._directory), self._directory, running=running), None, problem)
+        return Shown(time.time(), status_of(self._summary(), self._directory, running=running), None, problem)
 
     def _at_rest(self) -> Shown:
-        summary = read_summary(self._directory)
+        summary = self._summary()
         key = (summary.crawl_id, summary.batch, len(summary.runs))
         if key != self._rest_key:
             try:
@@ -93,6 +90,19 @@ class Source:
         lately, hosts = self._rest
         status = msgspec.structs.replace(status_of(summary, self._directory, running=False), waiting=hosts)
         return Shown(time.time(), status, lately)
+
+    def _runs(self) -> bool:
+        return is_held(self._directory)
+
+    def _watch(self, hosts: int) -> tuple[Status, Lately | None]:
+        """Ask the crawl that runs; NoAnswer if it says nothing."""
+        answer = ask(self._directory, Request(do=Do.WATCH, hosts=hosts))
+        if answer.live is None:
+            raise NoAnswer(f"the crawl in {self._directory} does not know what the live page asks: it is of another version")
+        return live_status(answer.live, self._directory), answer.lately
+
+    def _summary(self) -> Summary:
+        return read_summary(self._directory)
 
     def end(self) -> Shown:
         """Return what is to be seen when the server ends: of a crawl in this process, how its run ended."""

@@ -1,8 +1,6 @@
 """Status, hosts and orders of a crawl in partitions, at rest and while its partitions run."""
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +9,14 @@ import pytest
 
 from crawlkit.engine.partitions import Partitions
 from crawlkit.errors import StateError
-from crawlkit.state.directory import DirectoryLock, read_manifest
+from crawlkit.state.directory import DirectoryLock
 from crawlkit.state.partitions import member_directory, read_table, write_table
 from crawlkit.testing.server import SiteServer
-from tests.processes import command, crawlkit, started, wait_until
+from tests.processes import crawlkit
 from tests.surfaces.conftest import Cli
-from tests.surfaces.control.crawls import SITE as LIVE_SITE
-from tests.surfaces.control.crawls import is_settled, said
+from tests.surfaces.control.crawls import said
 from tests.surfaces.partitions.conftest import Pair
-from tests.surfaces.partitions.dividing import seal_over
+from tests.surfaces.partitions.live import LIVE_SITE, two_running
 
 NOT_ALIKE = ("runs", "partitions", "disk_bytes", "disk_free_bytes")
 
@@ -134,22 +131,6 @@ def test_a_pause_of_what_does_not_run_is_refused_in_one_line(cli: Cli, parts: Pa
 # While partitions run -----------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def two_running(cwd: Path, server: SiteServer) -> Iterator[None]:
-    """Two partitions that are processes, of http://a.test/ and http://e.test/; each asks its host once an hour."""
-    directory = cwd / "x.crawl"
-    settings = ("--delay", "1h", "--no-robots", "--retries", "0", "--checkpoint-interval", "50ms")
-    with ExitStack() as stack:
-        for number, seed in enumerate(("http://a.test/", "http://e.test/")):
-            member = member_directory(directory, number)
-            member.parent.mkdir(parents=True, exist_ok=True)
-            resolve = ("--resolve", f"*.test=127.0.0.1:{server.port}")
-            stack.enter_context(started(command("run", seed, "-d", str(member), *settings, *resolve), cwd))
-        wait_until(lambda: all(is_settled(member_directory(directory, n)) for n in (0, 1)))
-        seal_over(directory, [read_manifest(member_directory(directory, n)).crawl_id for n in (0, 1)], ["http://a.test/"])
-        yield
-
-
 def live(cwd: Path) -> dict[str, Any]:
     ended = crawlkit("status", "x.crawl", "--json", cwd=cwd)
     assert ended.status == 0, ended.err
@@ -158,8 +139,7 @@ def live(cwd: Path) -> dict[str, Any]:
 
 
 def test_partitions_that_run_are_asked_and_steered_together(tmp_path: Path) -> None:
-    site = LIVE_SITE | {"e.test/": LIVE_SITE.reply("a.test", "/")}
-    with SiteServer(site) as server, two_running(tmp_path, server):
+    with SiteServer(LIVE_SITE) as server, two_running(tmp_path, server):
         found = live(tmp_path)
         assert (found["state"], found["live"], found["paused"], found["pages"]) == ("running", True, False, 2)
         assert [(part["state"], part["live"], part["pages"]) for part in found["partitions"]] == [("running", True, 1)] * 2
