@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crawlkit.config import Config
-from crawlkit.errors import ConfigError, StateDamaged
+from crawlkit.errors import ConfigError, StateDamaged, StateError
 from crawlkit.policy.partition import VIRTUAL_NODES, node_of
+from crawlkit.shell import as_argument
 from crawlkit.state.checkpoint import Summary, merged_summary, read_summary
 from crawlkit.state.directory import DirectoryLock, Manifest, read_manifest
 from crawlkit.state.extents import Archive, Extents
@@ -74,11 +75,13 @@ class Partitions:
         """Return the number of the partition that owns a host."""
         return self.table.owners[node_of(host)]
 
-    def holders_of(self, host: str) -> list[int]:
-        """Return the partitions in which rows of a host may lie: the owner, and who is to be it once nodes have moved."""
-        node = node_of(host)
-        tables = [self.table.owners, *([] if self.table.moving is None else [self.table.moving])]
-        return list(dict.fromkeys(table[node] for table in tables))
+    def check_settled(self) -> None:
+        """StateError while rows are on the move to other partitions, as a kill may have left them."""
+        if not self.table.settled:
+            raise StateError(
+                f"{self.directory} was being spread over another number of partitions: "
+                f"crawlkit resume {as_argument(self.directory)} finishes that, then try again"
+            )
 
     def member_of(self, host: str) -> Path:
         """Return the directory of the partition that owns a host."""

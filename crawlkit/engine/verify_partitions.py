@@ -2,7 +2,6 @@
 
 That is: what is of a host lies with its owner, every seed was seen there, a link to another partition's URL was seen there or
 waits as a letter, and of each row of letters a partition has taken in as far as its sender was told, and no further than sent.
-Between the moment when nodes are to move and the one when they have, nothing is said of those that do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +37,8 @@ class Checked(NamedTuple):
 
 
 def verify_partitions(partitions: Partitions, thoroughness: Thoroughness) -> Checked:
-    """Check a crawl in partitions, none of which runs. StateError and its kinds if one of them cannot be opened."""
+    """Check a crawl in partitions, none of which runs. StateError and its kinds if one cannot be opened, or rows are moving."""
+    partitions.check_settled()
     with ExitStack() as resources:
         resources.enter_context(DirectoryLock(partitions.directory))
         opened = [open_database(member, resources) for member in partitions.members]
@@ -93,10 +93,9 @@ class _Others(Whole):
 
 
 def _least(partitions: Partitions, stores: Sequence[Store], url: str) -> Head | None:
-    """Return the least distances of a URL where it may lie, and its sources."""
+    """Return the least distances that its owner notes of a URL, and its sources."""
     host = host_of(url)
-    found = (least_in(stores[number], keys.host_id(host), url) for number in partitions.holders_of(host))
-    return next((head for head in found if head is not None), None)
+    return least_in(stores[partitions.owner_of(host)], keys.host_id(host), url)
 
 
 def _may_refuse(opened: Opened) -> bool:
@@ -108,8 +107,8 @@ def _may_refuse(opened: Opened) -> bool:
 def _check_places(number: int, partitions: Partitions, store: Store, findings: Findings) -> None:
     """Check that a partition has nothing that is another one's. A URL that was seen has a row or a record, so these will do."""
     for what, host in _hosts_in(store):
-        if number not in partitions.holders_of(host):
-            owner = partitions.owner_of(host)
+        owner = partitions.owner_of(host)
+        if number != owner:
             findings.broke(Rule.PARTITIONS_PLACED, f"{what} lies in partition {number}, and is partition {owner}'s")
 
 
@@ -153,34 +152,29 @@ def _check_letters(number: int, partitions: Partitions, stores: Sequence[Store],
             findings.broke(
                 Rule.PARTITIONS_LETTERS, f"letter {sent} of partition {number} to node {node} is about another node's"
             )
-        if owners[node] == number and not _moves(partitions, node):
+        if owners[node] == number:
             findings.broke(Rule.PARTITIONS_LETTERS, f"partition {number} has a letter to node {node}, which is its own")
     for key, value in _rows(store, keys.NEXT_LETTER):
         node = int.from_bytes(key[1:3])
         taken = _number(stores[owners[node]].get(high_water_key(node, number)))
-        _check_way(partitions, (number, node), taken, (letters.acknowledged(node), _number(value)), findings)
+        _check_way((number, node), taken, (letters.acknowledged(node), _number(value)), findings)
     for key, value in _rows(store, keys.HIGH_WATER):
         node, sender = inbox_of(key)
         if sender >= len(stores):
             findings.broke(Rule.PARTITIONS_LETTERS, f"partition {number} took in letters of {sender}, which there is not")
         elif owners[node] == number and stores[sender].get(next_letter_key(node)) is None:
-            _check_way(partitions, (sender, node), _number(value), (0, 0), findings)
+            _check_way((sender, node), _number(value), (0, 0), findings)
 
 
-def _check_way(partitions: Partitions, way: tuple[int, int], taken: int, known: tuple[int, int], findings: Findings) -> None:
+def _check_way(way: tuple[int, int], taken: int, known: tuple[int, int], findings: Findings) -> None:
     """Check how many letters were taken in on a way, of those that its sender knows to be, and has sent."""
     sender, node = way
     acknowledged, sent = known
-    if not acknowledged <= taken <= sent and not _moves(partitions, node):
+    if not acknowledged <= taken <= sent:
         findings.broke(
             Rule.PARTITIONS_LETTERS,
             f"{taken} letters of partition {sender} to node {node} were taken in; it sent {sent}, and forgot {acknowledged}",
         )
-
-
-def _moves(partitions: Partitions, node: int) -> bool:
-    moving = partitions.table.moving
-    return moving is not None and moving[node] != partitions.table.owners[node]
 
 
 def _rows(store: Store, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:

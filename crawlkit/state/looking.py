@@ -50,7 +50,7 @@ class InMemory(NamedTuple):
 class Rows(NamedTuple):
     """The rows of a crawl, and its archives.
 
-    `store_of` gives the store with the retries of a host: of a crawl in partitions that of its owner, else the crawl's.
+    `store_of` gives the store with the seen-set and queues of a host: of a crawl in partitions its owner's.
     """
 
     store: Store
@@ -91,7 +91,7 @@ class Looking:
 
     def entry(self, url: str, host: str) -> SeenEntry | None:
         """Return the seen entry of a URL of `host`, None if it was not seen."""
-        value = self._store.get(keys.seen_key(keys.host_id(host), url))
+        value = self._store_of(host).get(keys.seen_key(keys.host_id(host), url))
         return None if value is None else decode_seen(value)
 
     def waiting(self, url: str, host: str, entry: SeenEntry) -> WaitingRow:

@@ -30,8 +30,10 @@ def order_partitions(partitions: Partitions, request: Request, deliver: Deliver)
             running = [number for number, member in enumerate(partitions.members) if is_held(member)]
             requests = dict.fromkeys(running or [0], request)
         case Do.HOLD | Do.RELEASE | Do.DROP:
+            partitions.check_settled()
             requests = {partitions.owner_of(read_host(request.host)): request}
         case Do.ADD:
+            partitions.check_settled()
             requests = _dealt(partitions, request)
         case Do.STATUS | Do.READ | Do.WATCH | Do.EXPLAIN:
             raise UsageError(f"{request.do} is not an order")

@@ -118,14 +118,16 @@ def test_a_link_whose_letter_waits_need_not_be_seen(cli: Cli, parts: Path) -> No
     assert cli("verify", parts).status == 0
 
 
-def test_nothing_is_said_of_nodes_that_move(cli: Cli, parts: Path) -> None:
-    """Between the two tables what is a node's may lie with either."""
-    table = read_table(parts)
-    give_away(parts, "b.test", 2)
-    assert cli("verify", parts).status == ExitStatus.PAGES_FAILED
-    write_table(parts, msgspec.structs.replace(read_table(parts), moving=table.owners))
-    post(parts, 0, "b.test", f"{B}/", forgotten=True)
-    assert cli("verify", parts).status == 0
+@pytest.mark.parametrize("table", [{"moving": [0] * 1024}, {"before": [0] * 1024}], ids=lambda table: next(iter(table)))
+@pytest.mark.parametrize("command", [("verify",), ("verify", "--repair"), ("hosts", "drop", "a.test"), ("add", f"{A}/new")])
+def test_while_rows_are_on_the_move_there_is_only_going_on(
+    cli: Cli, parts: Path, table: dict[str, list[int]], command: tuple[str, ...]
+) -> None:
+    write_table(parts, msgspec.structs.replace(read_table(parts), **table))
+    refused = cli(command[0], parts, *command[1:])
+    assert refused.status == 3
+    assert f"crawlkit resume {parts} finishes that" in refused.err.splitlines()[-1]
+    assert cli("report", parts).status == 0
 
 
 def test_a_partition_s_own_damage_is_found_and_not_repaired(cli: Cli, parts: Path) -> None:
