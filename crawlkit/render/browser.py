@@ -13,7 +13,7 @@ from crawlkit.render.patience import Patience
 from crawlkit.rendering import Ask, Document, Rendered, Rendering, Unrendered
 
 MOST_AT_ONCE: Final = 4
-"""Pages that are shown at once: each is a process of 50 to 150 MiB."""
+"""Pages that are shown at once: a simple one takes 40 to 70 MiB, in two processes."""
 
 PAGES_A_BROWSER: Final = 1_000
 """After so many another browser is started, whatever the first one has come to hold."""

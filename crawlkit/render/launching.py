@@ -31,6 +31,9 @@ _CUT_OFF: Final = (
 )
 
 
+_GUARDS_OFF: Final = ("--disable-popup-blocking", "--disable-ipc-flooding-protection")
+"""What playwright switches off of a browser's own guards against pages, for tests of people's own pages."""
+
 _DRIVER_ENDED: Final = "Connection closed while reading from the driver"
 
 
@@ -53,6 +56,7 @@ async def start_browser(driver: Playwright, program: str) -> Browser:
         return await driver.chromium.launch(
             executable_path=program,
             args=[*_CUT_OFF],
+            ignore_default_args=[*_GUARDS_OFF],
             chromium_sandbox=os.geteuid() != 0,  # it refuses to run as root with one
             handle_sigint=False,
             handle_sigterm=False,

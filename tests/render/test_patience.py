@@ -5,28 +5,37 @@ import asyncio
 from crawlkit.render import patience
 from crawlkit.render.patience import Patience
 
+TIMEOUT_S = 0.05
 
-async def _runs_out(aside_s: float, within_s: float) -> bool:
-    """Whether the time of 0.1 s is over `within_s` after so many seconds aside, twice at once."""
-    found = Patience(0.1)
+
+async def _runs_out(found: Patience, within_s: float) -> bool:
     try:
-        with found.aside(), found.aside():
-            await asyncio.sleep(aside_s)
-            if found.run_out.is_set():
-                return True
-        try:
-            await asyncio.wait_for(found.run_out.wait(), within_s)
-        except TimeoutError:
-            return False
-        return True
-    finally:
+        await asyncio.wait_for(found.run_out.wait(), within_s)
+    except TimeoutError:
+        return False
+    return True
+
+
+def test_what_is_spent_aside_by_several_at_once_does_not_count() -> None:
+    async def main() -> None:
+        found = Patience(TIMEOUT_S)
+        with found.aside():
+            with found.aside():
+                assert not await _runs_out(found, TIMEOUT_S * 2)
+            assert not await _runs_out(found, TIMEOUT_S * 2)
+        assert await _runs_out(found, 60)
         found.close()
 
-
-def test_what_is_spent_aside_does_not_count() -> None:
-    assert not asyncio.run(_runs_out(0.2, 0.01))
-    assert asyncio.run(_runs_out(0.2, 60))
+    asyncio.run(main())
 
 
 def test_there_is_a_bound_to_it() -> None:
-    assert asyncio.run(_runs_out(0.1 * patience.LONGEST + 0.1, 0))
+    async def main() -> None:
+        began_s = asyncio.get_running_loop().time()
+        found = Patience(TIMEOUT_S)
+        with found.aside():
+            assert await _runs_out(found, 60)
+        assert asyncio.get_running_loop().time() - began_s >= TIMEOUT_S * patience.LONGEST
+        found.close()
+
+    asyncio.run(main())
