@@ -8,6 +8,7 @@ pipe to us closes: by our death too, however sudden.
 import asyncio
 import gc
 import os
+import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ _CUT_OFF: Final = (
 _GUARDS_OFF: Final = ("--disable-popup-blocking", "--disable-ipc-flooding-protection")
 """What playwright switches off of a browser's own guards against pages, for tests of people's own pages."""
 
+_BROWSER_SAID: Final = re.compile(r"\[pid=\d+\]\[err\] (.+)")
+
 _DRIVER_ENDED: Final = "Connection closed while reading from the driver"
 
 
@@ -47,7 +50,7 @@ async def start_driver() -> Playwright:
         with _bounded_memory():  # inherited by the browsers that it starts
             return await async_playwright().start()
     except (Error, OSError) as error:
-        raise BrowserFailedError(first_line(error)) from error
+        raise BrowserFailedError(_said(error)) from error
 
 
 async def start_browser(driver: Playwright, program: str) -> Browser:
@@ -63,7 +66,7 @@ async def start_browser(driver: Playwright, program: str) -> Browser:
             handle_sighup=False,
         )
     except Error as error:
-        raise BrowserFailedError(first_line(error)) from error
+        raise BrowserFailedError(_said(error)) from error
 
 
 @contextmanager
@@ -100,6 +103,8 @@ def _bounded_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def first_line(error: BaseException) -> str:
-    """Return what an error says, on one line and not too long."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+def _said(error: BaseException) -> str:
+    """Return the last line that a browser wrote before it gave up, else the first one of the error; not too long."""
+    text = str(error).strip() or type(error).__name__
+    written = _BROWSER_SAID.findall(text)
+    return (written[-1] if written else text.splitlines()[0])[:300]

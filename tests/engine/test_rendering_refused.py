@@ -39,7 +39,7 @@ def test_a_browser_that_does_not_start_is_refused_with_its_own_words(tmp_path: P
     arguments = [sys.executable, "-m", "crawlkit", "run", "http://127.0.0.1:9/", "-d", "x.crawl", "--render"]
     refused = run(arguments, cwd=tmp_path, env={"PATH": f"{program.parent}:/usr/bin:/bin"})
     assert (refused.status, refused.err.count("\n")) == (2, 1)
-    assert f"render: the browser {program} does not start: " in refused.err
+    assert f"render: the browser {program} does not start: no screen here" in refused.err
     assert not (tmp_path / "x.crawl").exists()
 
 
