@@ -26,9 +26,12 @@ class Phase(Enum):
 
 
 class Conductor:
-    """Conducts partitions `members`. `shares` deal out the limit on pages."""
+    """Conducts partitions `members`. `shares` deal out the limit on pages.
 
-    def __init__(self, members: Iterable[int], shares: Shares) -> None:
+    Partitions that own nothing any more are none of them: what they once posted is `letters_apart`.
+    """
+
+    def __init__(self, members: Iterable[int], shares: Shares, letters_apart: int = 0) -> None:
         self.members = sorted(members)
         self.shares = shares
         self.phase = Phase.RUNNING
@@ -38,7 +41,7 @@ class Conductor:
         self._ready: set[int] = set()
         self._told: set[int] = set()  # that all is done, since they were started
         self._gone: set[int] = set()  # those that have ended and whose process is gone
-        self._waves = Waves()
+        self._waves = Waves(letters_apart)
         self._stop: Ending | None = None
         self._hurried = False
 

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,13 @@ async def drive(directory: Path, engine: Engine, watching: Watching, orderly: Or
         table = await _moved(directory, table, orderly.partitions)
         config = changed_config(Config.from_values(table.settings), orderly.changes)
         counters = _counters(directory, table)
-        members = active_members(directory, table)
-        if not (orderly.changes or orderly.retry) and has_finished(directory, table, members):
+        members = Members.of(directory, table)
+        if not (orderly.changes or orderly.retry) and has_finished(directory, table, members.active):
             return Outcome(directory, Ending.FINISHED, summed(counters))
         table = replace_settings(directory, table, config)
         shares = Shares(config.max_pages, {number: each.pages for number, each in enumerate(counters)})
-        driver = Driver(directory, table.epoch, Conductor(members, shares), engine, watching, orderly)
+        conductor = Conductor(members.active, shares, members.letters_apart)
+        driver = Driver(directory, table.epoch, conductor, engine, watching, orderly)
         with watching.around(driver):
             how = await driver.run()
         total = summed(_counters(directory, table))
@@ -109,12 +111,26 @@ def replace_settings(directory: Path, table: Table, config: Config) -> Table:
     return table
 
 
-def active_members(directory: Path, table: Table) -> list[int]:
-    """Return the partitions that have to run: those that own anything, and those whose letters still wait."""
-    owners = set(table.owners)
-    return [n for n in range(len(table.members)) if n in owners or _has_letters(member_directory(directory, n))]
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The partitions that have to run: those that own anything, and those whose letters still wait.
 
+    `letters_apart` is how many more letters the others have posted than taken in: their owners have them.
+    """
 
-def _has_letters(directory: Path) -> bool:
-    with open_crawl_for_reading(directory) as crawl:
-        return crawl.letters_wait()
+    active: list[int]
+    letters_apart: int
+
+    @classmethod
+    def of(cls, directory: Path, table: Table) -> "Members":
+        """Look at those that own nothing."""
+        active = set(table.owners)
+        letters_apart = 0
+        for number in sorted(set(range(len(table.members))) - active):
+            with open_crawl_for_reading(member_directory(directory, number)) as crawl:
+                letters = crawl.letters()
+            if letters.waiting:
+                active.add(number)
+            else:
+                letters_apart += letters.posted - letters.taken
+        return cls(sorted(active), letters_apart)

@@ -21,9 +21,13 @@ class Verdict:
 
 
 class Waves:
-    """Asks all partitions for how they stand, again and again. A change of members begins anew."""
+    """Asks all partitions for how they stand, again and again. A change of members begins anew.
 
-    def __init__(self) -> None:
+    `letters_apart` were posted by others that are not asked any more.
+    """
+
+    def __init__(self, letters_apart: int = 0) -> None:
+        self._letters_apart = letters_apart
         self.number = 0
         self._answers: dict[int, Standing] = {}
         self._before: dict[int, Standing] | None = None
@@ -50,7 +54,7 @@ class Waves:
             return None
         answers, before = self._answers, self._before
         passive = all(each.passive for each in answers.values())
-        settled = sum(each.posted for each in answers.values()) == sum(each.taken for each in answers.values())
+        settled = sum(each.posted - each.taken for each in answers.values()) + self._letters_apart == 0
         self._before = answers if passive and settled else None
         self._next()
         same = before is not None and _counted(before) == _counted(answers)

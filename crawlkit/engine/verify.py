@@ -19,7 +19,7 @@ from crawlkit.state.codec import Head
 from crawlkit.state.findings import Report, Rule
 from crawlkit.state.layout import BLOOM
 from crawlkit.state.opening import Opened, open_database
-from crawlkit.state.reading import read_config, read_first_seeds, read_rescan
+from crawlkit.state.reading import read_config, read_counters, read_first_seeds, read_rescan
 from crawlkit.state.store import Store
 from crawlkit.state.verify import Verification
 
@@ -139,6 +139,7 @@ class LinkCheck:
         self._traps = Traps.of(config)
         self._scope = scope
         self._rescan = read_rescan(store)
+        self._holds = read_counters(store).held > 0
         self._targets: dict[str, Head | None] = {}
 
     def look(self, key: bytes, record: Record) -> None:
@@ -169,8 +170,13 @@ class LinkCheck:
         return edge.depth < found.depth or edge.hops < found.hops or not found.may_be(Source.LINK)
 
     def _excused(self, key: bytes, record: Record, edge: Edge) -> bool:
-        """Whether a lesser distance is still on its way: with a twin of the target, or of the record, or with a letter."""
-        return self._verification.has_twin(edge.url) or self._owed(key, record) or self._whole.is_excused(edge.url)
+        """Whether a lesser distance is still on its way: with a twin of the target, or of the record, or with a letter.
+
+        Or with a page that waits for credit: what it leads to may have been admitted by another way meanwhile.
+        """
+        if self._verification.has_twin(edge.url) or self._owed(key, record) or self._whole.is_excused(edge.url):
+            return True
+        return record.held and self._holds
 
     def _owed(self, key: bytes, record: Record) -> bool:
         """Whether the edges of a record are still to be walked (again)."""

@@ -16,6 +16,7 @@ from crawlkit.state.damage import damaged
 from crawlkit.state.directory import Manifest
 from crawlkit.state.extents import Archive, Extents
 from crawlkit.state.hosts import HostRecord, decode_host
+from crawlkit.state.letters import Letters
 from crawlkit.state.opening import open_database
 from crawlkit.state.pages import Pages
 from crawlkit.state.store import Store
@@ -139,9 +140,9 @@ class CrawlReader:
         """Yield the seeds in the order given."""
         return walk_seeds(self._store)
 
-    def letters_wait(self) -> bool:
-        """Whether other partitions of the crawl are still to be told something."""
-        return next(iter(self._store.walk(keys.LETTER, keys.after(keys.LETTER))), None) is not None
+    def letters(self) -> Letters:
+        """Return what a partition has posted to others, and taken in."""
+        return Letters(self._store)
 
     def hosts(self) -> Iterator[HostRecord]:
         """Yield what is known of each host."""

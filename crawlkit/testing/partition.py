@@ -23,7 +23,7 @@ from crawlkit.testing.aftermath import spoil_filter, tear_archive
 from crawlkit.testing.archived import exchange_of
 from crawlkit.testing.clock import ManualClock
 from crawlkit.testing.watch import Flight, Watch
-from crawlkit.testing.ways import FromPartition, Post, ToPartition
+from crawlkit.testing.ways import FromPartition, Post, ToPartition, Weather
 
 Step = Callable[[], object]
 
@@ -32,7 +32,8 @@ Step = Callable[[], object]
 class Scene:
     """What the partitions of one run have in common.
 
-    The wall clock is `skew_s` ahead of the true time; `spoilt` is what else may become of a filter in a kill.
+    The wall clock is `skew_s` ahead of the true time; `weather` is that of lines, `spoilt` what else a kill may make of a
+    filter.
     """
 
     rng: random.Random
@@ -44,6 +45,7 @@ class Scene:
     owners: Owners
     epoch: int
     post: Post
+    weather: Weather
     spoilt: tuple[str, ...]
 
     def now(self) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 from crawlkit.cluster.conductor import Conductor, Orders, Phase
 from crawlkit.cluster.driver import HURRIED_WAVE_S, WAVE_EVERY_S
 from crawlkit.cluster.messages import Ended, Finish, Parcel, Ready, Receipt, Standing, ToDriver, WalkHeld, Warned
+from crawlkit.cluster.running import Members
 from crawlkit.cluster.shares import Shares
 from crawlkit.engine.ending import Ending
 from crawlkit.state.checkpoint import read_summary
@@ -67,14 +68,14 @@ class _Process:
 class Run:
     """One run of the driver over all partitions, to its end or until all are killed."""
 
-    def __init__(self, scene: Scene, places: Places, figures: Figures) -> None:
+    def __init__(self, scene: Scene, places: Places, members: Members, figures: Figures) -> None:
         self._scene = scene
         self._places = places
         self._rng = scene.rng
         self._clock = scene.clock
         self._figures = figures
         used = {number: read_summary(directory).counters.pages for number, directory in enumerate(places.directories)}
-        self.conductor = Conductor(used, Shares(scene.config.max_pages, used))
+        self.conductor = Conductor(members.active, Shares(scene.config.max_pages, used), members.letters_apart)
         self._look_s = 0.0
         self._processes: dict[int, _Process] = {}
         for number in self.conductor.members:
@@ -104,7 +105,7 @@ class Run:
         raise SimulationError(f"the crawl did not end within {MOST_STEPS} steps")
 
     def _start(self, number: int) -> None:
-        weather = self._scene.post.weather
+        weather = self._scene.weather
         opens_s = self._clock.now() + self._rng.choice(weather.delays_s)
         self._processes[number] = _Process(ToPartition(self._rng, weather), FromPartition(self._rng, weather), opens_s)
 

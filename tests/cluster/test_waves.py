@@ -79,3 +79,11 @@ def test_waves_before_a_restart_do_not_count() -> None:
     wave(waves, QUIET, QUIET)
     waves.restart()
     assert not is_done(wave(waves, QUIET, QUIET))
+
+
+def test_letters_of_a_partition_that_is_not_asked_any_more_are_known() -> None:
+    waves = Waves(letters_apart=3)
+    taken = msgspec.structs.replace(QUIET, taken=3)
+    waves.restart()
+    wave(waves, taken, QUIET)
+    assert is_done(wave(waves, taken, QUIET))

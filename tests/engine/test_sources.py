@@ -10,6 +10,7 @@ import pytest
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.verify import Thoroughness, verify
 from crawlkit.model import Facts, Source
+from crawlkit.policy.edges import Edge
 from crawlkit.state.findings import Rule
 from crawlkit.surfaces.lines import as_line
 from tests.engine.driver import SEED, A, Driver, moved, page
@@ -101,4 +102,14 @@ def test_a_page_that_links_to_itself_and_waits_for_credit_keeps_that_it_is_linke
     with Driver(tmp_path / "crawl", {SEED: page(SEED, f"{A}/1", f"{A}/2")}, template_budget=1) as driver:
         driver.drain()
         assert driver.records()[SEED].sources == Source.SEED | Source.LINK
+    assert not verify(tmp_path / "crawl", Thoroughness.FULL).broken
+
+
+def test_what_a_page_that_waits_for_credit_leads_to_may_be_known_by_another_way_only(tmp_path: Path) -> None:
+    web = {SEED: page(f"{A}/1", f"{A}/2", f"{A}/3")}
+    with Driver(tmp_path / "crawl", web, template_budget=1, robots=False) as driver:
+        driver.settle(driver.next_job())
+        assert driver.state.counters.held == 1
+        driver.coordinator.admission.meet(Edge(f"{A}/3", 0, 0), None, Source.SITEMAP)
+        driver.checkpoint()
     assert not verify(tmp_path / "crawl", Thoroughness.FULL).broken
