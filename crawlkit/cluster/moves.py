@@ -154,7 +154,7 @@ def _bring_from(directory: Path, giver: int, lot: Lot, state: CrawlState, arriva
     with ExitStack() as resources:
         store = open_database(source, resources).store
         arrivals.take(
-            Leaving(store, lot), f"partition {giver} of {directory} lacks rows, see crawlkit verify {as_argument(source)}"
+            Leaving(store, lot), f"partition {giver} of {directory} lacks rows, see crawlkit verify {as_argument(directory)}"
         )
         state.allow_private(read_private(store))
         _keep_quiet(state.runs[-1], read_runs(store)[-1], now)

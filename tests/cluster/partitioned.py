@@ -23,7 +23,7 @@ from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.letters import decode_letter
-from crawlkit.state.partitions import Table, member_directory, read_table, seal_partitioned, write_table
+from crawlkit.state.partitions import Table, member_directory, read_table, seal_partitioned, write_seeds, write_table
 from crawlkit.state.reading import open_crawl_for_reading
 from crawlkit.testing.clock import ManualClock
 from crawlkit.testing.simulation import dump
@@ -87,6 +87,7 @@ class PartitionedCrawl:
                 state.installed()
                 state.seal()
                 members.append(state.crawl_id)
+        write_seeds(self.directory, self.world.seeds)
         write_table(self.directory, Table("all", members, list(owners.table)))
         seal_partitioned(self.directory, "all")
 

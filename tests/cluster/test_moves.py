@@ -10,12 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crawlkit.engine.partitions import Partitions
+from crawlkit.engine.verify import Thoroughness
+from crawlkit.engine.verify_partitions import verify_partitions
 from crawlkit.policy.partition import Owners
 from crawlkit.state.partitions import Table
 from crawlkit.testing.moving_simulation import killed_at, simulate
 from crawlkit.testing.simulation import dump
 from tests.cluster.partitioned import PartitionedCrawl, world_of_hosts
-from tests.cluster.rows import ACCOUNTS, broken, everything, owned, sums
+from tests.cluster.rows import ACCOUNTS, everything, owned, sums
 
 _SHARED_MEMORY = Path("/dev/shm")
 
@@ -39,7 +42,7 @@ def finish(crawl: PartitionedCrawl) -> None:
     assert crawl.run()
     assert crawl.dump() == expected(crawl)
     crawl.watch.check_repeats()
-    assert not broken(crawl.directory, crawl.table)
+    assert verify_partitions(Partitions.read(crawl.directory), Thoroughness.FULL).report.whole
 
 
 def whole(crawl: PartitionedCrawl) -> tuple[object, object]:
@@ -52,7 +55,7 @@ def check_settled(crawl: PartitionedCrawl, partitions: int) -> Table:
     table = crawl.table
     assert table.settled
     assert len(Owners(tuple(table.owners)).partitions) == partitions
-    assert not broken(crawl.directory, table)
+    assert verify_partitions(Partitions.read(crawl.directory), Thoroughness.FULL).report.whole
     found = everything(crawl.directory, table)
     assert owned(crawl.directory, table) == {row: n for row, n in found.items() if row[0][:1] not in ACCOUNTS}
     return table

@@ -130,6 +130,14 @@ def test_while_rows_are_on_the_move_there_is_only_going_on(
     assert cli("report", parts).status == 0
 
 
+def test_a_letter_to_a_node_that_came_to_its_sender_may_wait(cli: Cli, parts: Path) -> None:
+    table = read_table(parts)
+    post(parts, table.owners[node_of("b.test")], "b.test", f"{B}/")
+    assert list(json.loads(cli("verify", parts, "--json").out)["broken"]) == [Rule.PARTITIONS_LETTERS]
+    write_table(parts, msgspec.structs.replace(table, version=2))
+    assert cli("verify", parts).status == 0
+
+
 def test_a_partition_s_own_damage_is_found_and_not_repaired(cli: Cli, parts: Path) -> None:
     with opened(parts, 1) as state:
         state.counters.pages += 1
