@@ -252,6 +252,20 @@ def test_records_that_were_not_told_of_a_raised_limit_are_told_where_it_is_raise
         assert read_rescan(store) == Rescan(2, 2)
 
 
+def test_a_limit_that_is_half_told_and_one_that_is_not_told_are_told_together(tmp_path: Path) -> None:
+    empty(tmp_path, 2, Config(max_depth=3))
+    with changed(tmp_path, 0) as state:
+        state.change_settings(Config(max_depth=5), {"max_depth": 5})
+        state.rescan(100)
+        assert not state.rescanning
+    with stored(tmp_path, 1) as store:
+        store.stage(keys.meta_key("rescan"), msgspec.msgpack.encode(Rescan(1, 2)))
+        store.freeze().write()
+    repartition(tmp_path, 1, LATER)
+    with stored(tmp_path, 0) as store:
+        assert read_rescan(store) == Rescan(1, 3)
+
+
 # Refusals, and what is left over -------------------------------------------------------------------------------------
 
 
