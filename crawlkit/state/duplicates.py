@@ -5,13 +5,14 @@ A page has one row under its digest, and one in each of four bands, that is unde
 lie together, so a look-up reads one row for each different hash of a band, however many pages have it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
 from crawlkit.model import Kind, Record
 from crawlkit.state import keys
-from crawlkit.state.store import Store
+from crawlkit.state.store import Cursor, Store
 
 MOST_BITS = 3
 """In how many bits the hashes of pages that are nearly alike may differ. More would need more bands."""
@@ -48,13 +49,19 @@ class Duplicates:
             for band in range(keys.BANDS):
                 yield keys.band_key(band, record.simhash, record.url)
 
-    def marked(self, record: Record) -> Record:
-        """Return a record on disk with the smallest URLs alike: None for the smallest itself, and where there is none."""
+    def marking(self) -> Callable[[Record], Record]:
+        """Return what marks records on disk, as of now, with the smallest URLs alike.
+
+        They are None for the smallest itself, and where there is none.
+        """
+        return partial(self._marked, self._store.cursor())
+
+    def _marked(self, cursor: Cursor, record: Record) -> Record:
         rows = next(self.rows_of(record), None)
         if rows is None:
             return record
-        equal = None if record.digest is None else self._smallest_equal(record.digest)
-        near = None if record.simhash is None else self._smallest_near(record.simhash)
+        equal = None if record.digest is None else self._smallest_equal(cursor, record.digest)
+        near = None if record.simhash is None else self._smallest_near(cursor, record.simhash)
         if equal in (None, record.url) and near in (None, record.url):
             return record
         return msgspec.structs.replace(
@@ -63,23 +70,26 @@ class Duplicates:
             near_duplicate_of=None if near == record.url else near,
         )
 
-    def _smallest_equal(self, digest: str) -> str | None:
+    @staticmethod
+    def _smallest_equal(cursor: Cursor, digest: str) -> str | None:
         prefix = keys.digest_range(digest)
-        first = next(self._store.walk_keys(prefix, keys.after(prefix)), None)
+        first = cursor.first(prefix)
         return None if first is None else first[len(prefix) :].decode()
 
-    def _smallest_near(self, simhash: int) -> str | None:
+    @staticmethod
+    def _smallest_near(cursor: Cursor, simhash: int) -> str | None:
         found: list[bytes] = []
         for band in range(keys.BANDS):
             prefix = keys.band_range(band, simhash)
-            for count, (other, url) in enumerate(self._first_of_each_hash(prefix), 1):
+            for count, (other, url) in enumerate(_first_of_each_hash(cursor, prefix), 1):
                 if (keys.turned(band, simhash) ^ other).bit_count() <= MOST_BITS:
                     found.append(url)
                 if count == MOST_HASHES:
                     break
         return min(found).decode() if found else None
 
-    def _first_of_each_hash(self, prefix: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield each different hash of a band, as turned, with the smallest URL that has it."""
-        for key in self._store.walk_firsts(prefix, keys.BAND_HEAD):
-            yield int.from_bytes(key[2 : keys.BAND_HEAD]), key[keys.BAND_HEAD :]
+
+def _first_of_each_hash(cursor: Cursor, prefix: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield each different hash of a band, as turned, with the smallest URL that has it."""
+    for key in cursor.firsts(prefix, keys.BAND_HEAD):
+        yield int.from_bytes(key[2 : keys.BAND_HEAD]), key[keys.BAND_HEAD :]

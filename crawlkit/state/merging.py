@@ -33,7 +33,7 @@ from crawlkit.state.reading import (
     walk_seeds,
 )
 from crawlkit.state.refusals import decode_refusal
-from crawlkit.state.store import Store
+from crawlkit.state.store import Cursor, Store
 from crawlkit.state.templates import decode_account
 
 _LEFT_OUT = frozenset(
@@ -119,11 +119,9 @@ class MergedStore(Store):
             found = heapq.merge(*(member.walk_keys(start, stop) for member in self._members))
             yield from (key for key, _ in itertools.groupby(found))
 
-    def walk_firsts(self, prefix: bytes, length: int) -> Iterator[bytes]:
-        """Yield, of the keys that start with `prefix`, the first of each group with the same first `length` bytes."""
-        found = heapq.merge(*(member.walk_firsts(prefix, length) for member in self._members))
-        for _, group in itertools.groupby(found, lambda key: key[:length]):
-            yield next(group)
+    def cursor(self) -> Cursor:
+        """Return what finds first keys, of all partitions as of now."""
+        return _MergedCursor([member.cursor() for member in self._members])
 
     def _merged(self, kind: bytes, start: bytes, stop: bytes) -> Iterator[_Row]:
         rows = heapq.merge(*(_numbered(number, member, start, stop) for number, member in enumerate(self._members)))
@@ -156,6 +154,22 @@ class MergedStore(Store):
                 return max(values, key=lambda value: decode_account(value).pages)
             case _:
                 return values[0]
+
+
+class _MergedCursor(Cursor):
+    """Finds the first keys of several stores."""
+
+    def __init__(self, cursors: Sequence[Cursor]) -> None:
+        self._cursors = cursors
+
+    def first(self, prefix: bytes) -> bytes | None:
+        found = [key for cursor in self._cursors if (key := cursor.first(prefix)) is not None]
+        return min(found, default=None)
+
+    def firsts(self, prefix: bytes, length: int) -> Iterator[bytes]:
+        found = heapq.merge(*(cursor.firsts(prefix, length) for cursor in self._cursors))
+        for _, group in itertools.groupby(found, lambda key: key[:length]):
+            yield next(group)
 
 
 def _numbered(number: int, member: Store, start: bytes, stop: bytes) -> Iterator[tuple[bytes, int, bytes]]:

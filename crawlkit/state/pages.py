@@ -100,7 +100,7 @@ class Pages:
 
     def walk_marked(self) -> Iterator[Record]:
         """Yield the records as `walk` does, each with the smallest URLs of pages alike: a look-up more for each page."""
-        return map(self._duplicates.marked, self.walk())
+        return map(self._duplicates.marking(), self.walk())
 
     def mentions(
         self, url: str, most: int, enough: int, wanted: Callable[[Record], object], depths: Container[int] | None = None
@@ -124,7 +124,7 @@ class Pages:
 
     def marked(self, record: Record) -> Record:
         """Return a stored record as the report shows it, with the smallest URLs of pages alike, as of the last checkpoint."""
-        return self._duplicates.marked(as_reported(record))
+        return self._duplicates.marking()(as_reported(record))
 
     def at_depths(self, depths: range, start: bytes, limit: int) -> tuple[list[tuple[str, int]], bytes | None]:
         """Return URL and depth of the settled records at `depths` among the next `limit` on disk, and where to go on."""

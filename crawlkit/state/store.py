@@ -192,15 +192,9 @@ class Store:
         except plyvel.Error as error:
             raise _failure(self._path, error) from error
 
-    def walk_firsts(self, prefix: bytes, length: int) -> Iterator[bytes]:
-        """Yield, of the keys on disk that start with `prefix`, the first of each group with the same first `length` bytes."""
-        try:
-            with self._db.iterator(start=prefix, stop=keys.after(prefix), include_value=False, verify_checksums=True) as found:
-                while (key := next(found, None)) is not None:
-                    yield key
-                    found.seek(keys.after(key[:length]))
-        except plyvel.Error as error:
-            raise _failure(self._path, error) from error
+    def cursor(self) -> "Cursor":
+        """Return what finds first keys, on disk as of now."""
+        return Cursor(self._path, self._db.iterator(include_value=False, verify_checksums=True))
 
     def tables(self) -> list[tuple[Path, int]]:
         """Return the tables that make up the database, each with the size in bytes that it was written with."""
@@ -234,6 +228,33 @@ class Store:
         except (plyvel.Error, OSError) as error:
             self._failed = f"writing to {self._path} failed: {_text(error)}; free space or mend the disk, then resume"
             raise StorageError(self._failed) from error
+
+
+class Cursor:
+    """Finds first keys, as they were when it was made: a quarter of what a walk costs that is begun for one key."""
+
+    def __init__(self, path: Path, found: Any) -> None:
+        self._path = path
+        self._found = found
+
+    def first(self, prefix: bytes) -> bytes | None:
+        """Return the first key that starts with `prefix`, None if none does."""
+        return self._first_from(prefix, prefix)
+
+    def firsts(self, prefix: bytes, length: int) -> Iterator[bytes]:
+        """Yield, of the keys that start with `prefix`, the first of each group with the same first `length` bytes."""
+        key = self.first(prefix)
+        while key is not None:
+            yield key
+            key = self._first_from(keys.after(key[:length]), prefix)
+
+    def _first_from(self, start: bytes, prefix: bytes) -> bytes | None:
+        try:
+            self._found.seek(start)
+            key: bytes | None = next(self._found, None)
+        except plyvel.Error as error:
+            raise _failure(self._path, error) from error
+        return key if key is not None and key.startswith(prefix) else None
 
 
 class Snapshot:

@@ -147,15 +147,17 @@ def test_ten_thousand_equal_pages_are_found_as_fast_as_two(tmp_path: Path) -> No
     put(tmp_path / "a", (page(f"{n:05}", "sha256:1", 5) for n in range(10_000)))
     with open_crawl_for_reading(tmp_path / "a") as crawl:
         walked = 0
-        walk_keys = crawl._store.walk_firsts
+        cursor = crawl._store.cursor()
+        firsts = cursor.firsts
 
         def counted(prefix: bytes, length: int) -> Iterator[bytes]:
             nonlocal walked
-            for key in walk_keys(prefix, length):
+            for key in firsts(prefix, length):
                 walked += 1
                 yield key
 
-        crawl._store.walk_firsts = counted  # type: ignore[method-assign]
+        cursor.firsts = counted  # type: ignore[method-assign]
+        crawl._store.cursor = lambda: cursor  # type: ignore[method-assign]
         found = [record.duplicate_of for record in crawl.pages.walk_marked()]
     assert found == [None, *["http://a.test/00000"] * 9_999]
     assert walked == 10_000 * keys.BANDS

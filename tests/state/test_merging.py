@@ -84,7 +84,9 @@ def test_the_first_of_each_group_is_that_of_all_partitions(
         store = MergedStore(members, (), lambda _: 0)
         found = sorted(keys.BAND + key for key in set().union(*tables))
         firsts = [key for at, key in enumerate(found) if at == 0 or found[at - 1][:2] != key[:2]]
-        assert list(store.walk_firsts(keys.BAND, 2)) == firsts
+        assert list(store.cursor().firsts(keys.BAND, 2)) == firsts
+        assert store.cursor().first(keys.BAND) == next(iter(found), None)
+        assert store.cursor().first(keys.DIGEST) is None
         assert list(store.walk_keys(keys.BAND, keys.after(keys.BAND))) == found
 
 
