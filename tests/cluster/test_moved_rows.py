@@ -126,6 +126,20 @@ def test_a_host_that_was_known_from_afar_is_asked_no_sooner_for_that(tmp_path: P
         assert record.queued > 0
 
 
+def test_the_private_addresses_that_seeds_may_keep_are_known_where_they_go(tmp_path: Path) -> None:
+    furnish(tmp_path, 2)
+    with changed(tmp_path, 0) as state:
+        state.allow_private({"a.test:80": ["10.0.0.1"]})
+    with changed(tmp_path, 1) as state:
+        state.allow_private({"a.test:80": ["10.0.0.2"], "b.test:80": ["10.0.0.3"]})
+    repartition(tmp_path, 1, LATER)
+    repartition(tmp_path, 3, LATER)
+    for number in (0, 2):
+        with CrawlState.open(member_directory(tmp_path, number)) as state:
+            allowed = state.private_addresses()
+        assert allowed == {"a.test:80": {"10.0.0.1", "10.0.0.2"}, "b.test:80": {"10.0.0.3"}}
+
+
 # Runs ----------------------------------------------------------------------------------------------------------------
 
 
