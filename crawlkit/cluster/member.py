@@ -70,7 +70,14 @@ async def serve(line: Line, hooks_of: Callable[[Begin], Hooks], surroundings: Su
         ended = await _run(begin, line, hooks_of(begin), surroundings)
     except CrawlError as error:
         ended = Ended(begin.number, None, str(error), error.exit_status)
-    await line.send(encode(ended))
+    await _send(line, ended)
+
+
+async def _send(line: Line, message: ToDriver) -> None:
+    try:
+        await line.send(encode(message))
+    except ConnectionError as error:
+        raise LineEnded from error
 
 
 async def _run(begin: Begin, line: Line, hooks: Hooks, surroundings: Surroundings) -> Ended:
@@ -137,7 +144,7 @@ class _Beside:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _tell(self, message: ToDriver) -> None:
-        await self._line.send(encode(message))
+        await _send(self._line, message)
 
     async def tell_warnings(self) -> None:
         """Pass on what people should read."""

@@ -139,6 +139,7 @@ def test_whatever_kills_the_driver_the_partitions_end_and_a_resume_goes_on(
             moment = rng.randint(so_far + 1, so_far + 40)
             wait_until(lambda moment=moment: has_pages(directory, moment))  # type: ignore[misc]
             process.kill()
+            assert ended(process).status == -signal.SIGKILL  # its partitions write to the same pipe: they are gone, in silence
         arguments = command("resume", directory, "-q")
     done = crawlkit("resume", directory, "-q", "--exit-zero", cwd=tmp_path)
     assert done.status == 0, done.err
