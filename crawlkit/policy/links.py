@@ -8,7 +8,6 @@ A page that the tree builder could be hurt by is reduced before, by `skim`.
 
 import itertools
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,9 +16,10 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from crawlkit.model import FieldValue
 from crawlkit.policy.anchors import read_anchors
 from crawlkit.policy.extract import pick_fields
-from crawlkit.policy.metadata import HEADINGS, Metadata, Parts, read_metadata
-from crawlkit.policy.page_text import LANDMARKS, Texts, read_texts
-from crawlkit.policy.skim import is_costly, skim
+from crawlkit.policy.metadata import Metadata, read_metadata
+from crawlkit.policy.page_text import Texts, read_texts
+from crawlkit.policy.parts import found_parts, parts_of
+from crawlkit.policy.skim import TreeSize, skim, tree_size
 from crawlkit.policy.urls import Joiner
 from crawlkit.policy.wanted import NOTHING_MORE, Wanted
 
@@ -53,9 +53,6 @@ _LINK_TAG = re.compile(rb"<(?:a|area|i?frame)[\t\n\f\r />]", re.I)
 # Of a page with this many times more link elements than links are kept, the rest is not parsed: most pages repeat a link some
 # times, none repeats all of them so often.
 _TAGS_A_LINK = 5
-
-# The elements that say something besides links.
-_TELLING = ",".join(("base", "meta", "title", "link", "area", "frame", "iframe", "script", "style", *HEADINGS, *LANDMARKS))
 
 # Without events: a `<selectedcontent>` stays as it is written. Else each is filled with a copy of the option's content, of
 # which a page can be made that grows with its square.
@@ -96,15 +93,16 @@ def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MO
     the first refresh with a target counts, and the header goes before the page. Time is linear in
     the size of the page; memory is bounded by that and by `wanted.most_links`, the number of links kept.
     """
-    bounded, is_cut = _bounded(markup, wanted)
+    size = tree_size(markup)
+    bounded, is_cut = _bounded(markup, size, wanted)
     tree = LexborHTMLParser(bounded, options=_OPTIONS)
-    told = _told(tree)
+    told = parts_of(tree) if size is TreeSize.SMALL else found_parts(tree)
     base = _base(told["base"], url, charset)
-    joiner = Joiner(base, charset)
+    joiner = Joiner.at(base, charset)
     metas = [node.attributes for node in told["meta"]]
     targets = filter(None, map(refresh_target, (*refresh, *_refreshes(metas))))
     others = (*_sources(told["frame"], told["iframe"]), next(targets, None))
-    nodes = tree.css("a,area") if told["area"] else tree.tags("a")
+    nodes = tree.css("a,area") if told["area"] else told["a"]
     follow, is_more = _links(nodes, others, joiner, wanted.most_links)
     return Page(
         title=_title(told["title"]),
@@ -119,14 +117,6 @@ def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MO
         texts=read_texts(tree, told),  # the last: it takes the tree apart
         cut=is_more or is_cut,
     )
-
-
-def _told(tree: LexborHTMLParser) -> Parts:
-    """Return the elements that say something besides links: one walk, a fourth of one for each."""
-    told: Parts = defaultdict(list)
-    for node in tree.css(_TELLING):
-        told[node.tag or ""].append(node)
-    return told
 
 
 def refresh_target(content: str) -> str | None:
@@ -162,14 +152,14 @@ def _base(nodes: Iterable[LexborNode], url: str, charset: str) -> str:
     for node in nodes:
         attributes = node.attributes
         if "href" in attributes:
-            return Joiner(url, charset).join(attributes["href"] or "") or url
+            return Joiner.at(url, charset).join(attributes["href"] or "") or url
     return url
 
 
-def _bounded(markup: bytes, wanted: Wanted) -> tuple[bytes, bool]:
+def _bounded(markup: bytes, size: TreeSize, wanted: Wanted) -> tuple[bytes, bool]:
     """Return markup of which a tree can be built, and whether there may be more in the page than it tells."""
     most_tags = wanted.most_links * _TAGS_A_LINK
-    if is_costly(markup):
+    if size is TreeSize.COSTLY:
         outline, is_cut = skim(markup, most_tags)
         return outline, is_cut or bool(wanted.rules)  # which look for elements that are gone
     if len(markup) <= most_tags * len(b"<a>") or markup.count(b"<") <= most_tags:
@@ -185,12 +175,16 @@ def _links(
 
     This is the hottest loop of all, 60 turns a page: hence no generator, and one look-up a turn where nothing is special.
     """
-    join = joiner.join
+    join, known = joiner.join, joiner.known.get
     follow: dict[str, bool] = {}
     for node in nodes:
         attributes = node.attributes
         # An SVG link may have xlink:href, which is a name of its own.
-        if "href" not in attributes or (link := join(attributes["href"] or "")) is None:
+        if "href" not in attributes:
+            continue
+        reference = attributes["href"] or ""
+        link = known(reference) or join(reference)
+        if link is None:
             continue
         followed = "rel" not in attributes or not _has_token(attributes["rel"], "nofollow")
         if link in follow:
@@ -199,8 +193,8 @@ def _links(
             follow[link] = followed
         else:
             return follow, True
-    for reference in others:
-        if reference is None or (link := join(reference)) is None:
+    for source in others:
+        if source is None or (link := join(source)) is None:
             continue
         if link not in follow and len(follow) >= most:
             return follow, True

@@ -3,7 +3,7 @@
 Building a tree as the HTML Standard says is not linear: a start tag may look through all open elements, each paragraph makes
 all unclosed formatting elements anew, an attribute is compared with those before it. In lexbor 20,000 nested `<div>` take
 0.6 s and 100,000 take 15 s; 24 KB of `<p><b a=N>` take 2 s and 700 MB. What bounds that must not be fooled by what the page
-says, nor depend on the machine, so it is counts over the bytes, tags in scripts and comments included: `is_costly`
+says, nor depend on the machine, so it is counts over the bytes, tags in scripts and comments included: `tree_size`
 overestimates. What it does not acquit so is looked at tag by tag, by `tree_cost`.
 
 A skimmed page has no tree, only tokens: links, title, base, canonical and what is said to robots come out as from the tree,
@@ -13,6 +13,7 @@ but where the tree builder moves or drops tags that are out of place.
 import itertools
 import re
 from collections.abc import Collection
+from enum import Enum, auto
 
 from crawlkit.policy.metadata import HEADINGS
 from crawlkit.policy.novelty import BREAK
@@ -32,6 +33,8 @@ _TREE_TAGS_TIMES_FORMATTING = 600_000
 _TREE_TAGS_TIMES_MOVES = 20_000_000
 # Where tags times bytes are no more, neither is the other product much.
 _SMALL = 1_500_000
+# Where this estimate, five times too high at best, is no higher, each element may become an object of Python: 8 MB, 8 ms.
+_FEW_ELEMENTS = 400_000
 _MOST_OVERLAP = 8
 # Up to so many tags only formatting with attributes is looked for: what has none makes no more than three of each name.
 _FEW_TAGS = 1_000
@@ -86,39 +89,58 @@ _SEPARATORS = b"\t\n\f\r /="
 _SEPARATOR = BREAK.encode()
 
 
-def is_costly(markup: bytes) -> bool:
-    """Whether a tree of `markup` might take long to build, or much memory. 22 us for a page of 18 KB.
+class TreeSize(Enum):
+    """What the tree of a page takes, at most."""
+
+    SMALL = auto()  # so few elements that each may become an object
+    FAIR = auto()
+    COSTLY = auto()  # it may take long to build, or much memory
+
+
+def tree_size(markup: bytes) -> TreeSize:
+    """Return what the tree of `markup` takes. 22 us for a page of 18 KB.
 
     A page that is large, or has much formatting, takes 2 us a tag.
     """
     tags = markup.count(b"<")
-    return not _is_plain(markup, tags) and _might_be_costly(markup, tags) and is_tree_costly(markup)
+    copies = _copies(markup, tags)
+    if copies is None:
+        return TreeSize.COSTLY if is_tree_costly(markup) else TreeSize.FAIR
+    return TreeSize.SMALL if tags + copies <= _FEW_ELEMENTS else TreeSize.FAIR
 
 
-def _is_plain(markup: bytes, tags: int) -> bool:
-    """Whether a page is small and has little formatting; most are."""
-    if len(markup) > _FEW_BYTES or tags > _FEW_TAGS:
-        return False
-    if tags * len(markup) <= _SMALL:
-        return True
-    kept = _KEPT_WITHOUT_ATTRIBUTES + _weight(_WITH_ATTRIBUTES.findall(markup))
-    # At best one half of the tags closes what the other half opens.
-    return tags * kept <= _TREE_TAGS_TIMES_FORMATTING and tags * kept * tags // 2 <= _TREE_TAGS_TIMES_MOVES
+def is_costly(markup: bytes) -> bool:
+    """Whether a tree of `markup` might take long to build, or much memory."""
+    return tree_size(markup) is TreeSize.COSTLY
 
 
-def _might_be_costly(markup: bytes, tags: int) -> bool:
+def _copies(markup: bytes, tags: int) -> int | None:
+    """Return how many elements formatting may make anew, about and at most; None where that or its time may be much."""
+    if len(markup) <= _FEW_BYTES and tags <= _FEW_TAGS:
+        if tags * len(markup) <= _SMALL:
+            return 0
+        kept = _KEPT_WITHOUT_ATTRIBUTES + _weight(_WITH_ATTRIBUTES.findall(markup))
+        # At best one half of the tags closes what the other half opens.
+        if tags * kept <= _TREE_TAGS_TIMES_FORMATTING and tags * kept * tags // 2 <= _TREE_TAGS_TIMES_MOVES:
+            return tags * kept
+    return _copies_of_each(markup, tags)
+
+
+def _copies_of_each(markup: bytes, tags: int) -> int | None:
     if len(markup) > _TREE_BYTES or tags > TREE_TAGS:
-        return True
+        return None
     if len(markup) > _FEW_BYTES and _has_laden_tag(markup):
-        return True
+        return None
     if tags * len(markup) <= _SMALL:
-        return False
+        return 0
     found = (_FORMATTING_BUT_LINKS if len(markup) > _FEW_BYTES else _FORMATTING).findall(markup)
     opened = [laden + tag for laden, slash, tag in found if not slash]
     # Of elements that are all alike the Standard keeps three.
     kept = min(_weight(opened), 3 * _weight(set(opened)))
     closed = len(found) - len(opened)
-    return tags * kept > _TREE_TAGS_TIMES_FORMATTING or tags * kept * closed > _TREE_TAGS_TIMES_MOVES
+    if tags * kept > _TREE_TAGS_TIMES_FORMATTING or tags * kept * closed > _TREE_TAGS_TIMES_MOVES:
+        return None
+    return tags * kept
 
 
 def _has_laden_tag(markup: bytes) -> bool:

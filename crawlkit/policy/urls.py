@@ -7,7 +7,6 @@ host and a path that starts with `/`, and names a port only where it is not the 
 
 import re
 from codecs import CodecInfo
-from functools import lru_cache
 from urllib.parse import quote_from_bytes
 
 import webencodings
@@ -20,9 +19,9 @@ _HTTP = ("http://", "https://")
 # Schemes that are never http(s), as pages nearly always write them; other spellings get there through the parser.
 _OTHER_SCHEMES = ("javascript:", "mailto:", "tel:", "data:")
 
-# The navigation of a site is the same on each of its pages, so a memo of references pays: a tenth of a parse. Its size
-# and the longest text it keeps bound it: two memos of 16,384 entries, about 5 MiB on real pages, 50 MiB at the worst.
-_MEMO_ENTRIES = 16_384
+# The navigation of a site is the same on each of its pages, so a memo of references pays: a fiftieth of a parse. Its size
+# and the longest text it keeps bound it: about 5 MiB on real pages, 50 MiB at the worst.
+_MEMO_ENTRIES = 32_768
 _MEMO_CHARS = 512
 
 _C0_OR_SPACE = "".join(map(chr, range(0x21)))
@@ -68,22 +67,70 @@ def parse_seed(text: str, what: str = "seed") -> str:
     return url
 
 
+class _Memo:
+    """References that were resolved, by the place that they are resolved against: an origin, or a folder."""
+
+    __slots__ = ("_entries", "_places")
+
+    def __init__(self) -> None:
+        self._places: dict[str, dict[str, str]] = {}
+        self._entries = 0
+
+    def of(self, place: str) -> dict[str, str]:
+        """Return what is known of a place, to be added to by `note` only."""
+        known = self._places.get(place)
+        if known is None:
+            self._take_one()
+            known = self._places.setdefault(place, {})
+        return known
+
+    def note(self, known: dict[str, str], reference: str, url: str) -> None:
+        """Add what `reference` leads to."""
+        self._take_one()
+        known[reference] = url
+
+    def _take_one(self) -> None:
+        self._entries += 1
+        if self._entries >= _MEMO_ENTRIES:  # begun anew: another thread may be at work on the one before
+            self._places, self._entries = {}, 0
+
+
 class Joiner:
     """Resolves the references of one document.
 
     `base` is its base URL, absolute; `charset` its encoding, by the Encoding Standard's name in lower case. A reference
-    costs 2 to 3 us; again, on any page of the origin if it starts with a slash or is absolute, a tenth of that.
+    costs 2 to 3 us; again, on any page of the origin if it starts with a slash or is absolute, else on any page of the
+    folder, a tenth of that. `known` holds what some references lead to: to look there first saves the call.
     """
 
-    __slots__ = ("_base", "_codec", "_join", "_own", "_root")
+    __slots__ = ("_at_root", "_base", "_codec", "_in_folder", "_is_memorable", "_own", "_root", "known")
 
     def __init__(self, base: str, charset: str = "utf-8") -> None:
-        self._own = normalise(base)
-        self._base = base if self._own is None else self._own
-        # All that a reference with a leading slash takes from its base.
-        self._root = base if self._own is None else origin_of(self._own) + "/"
-        self._join = _join_memo if len(self._base) <= _MEMO_CHARS else _join
+        self._begin(base, normalise(base), charset)
+
+    @classmethod
+    def at(cls, base: str, charset: str) -> "Joiner":
+        """Return the joiner of a document whose base URL is in normal form."""
+        joiner = cls.__new__(cls)
+        joiner._begin(base, base, charset)
+        return joiner
+
+    def _begin(self, base: str, own: str | None, charset: str) -> None:
+        self._own = own
+        self._base = base if own is None else own
         self._codec = _output_codec(charset)
+        self._at_root: dict[str, str] = {}
+        self._in_folder: dict[str, str] = {}
+        self._is_memorable = own is not None and len(own) <= _MEMO_CHARS
+        if own is not None:
+            # All that a reference with a leading slash takes from its base.
+            self._root = origin_of(own) + "/"
+            if self._is_memorable:
+                path = own.partition("?")[0]
+                self._at_root = _memo.of(origin_of(own))
+                self._in_folder = _memo.of(path[: path.rindex("/") + 1])
+        # In another charset a reference is remembered with its query encoded, not as it is written.
+        self.known = self._at_root if self._codec is None else {}
 
     def join(self, reference: str) -> str | None:
         """Return the normal form of the http(s) URL that `reference` names; None if it names none. Never raises.
@@ -92,18 +139,27 @@ class Joiner:
         """
         if self._codec is not None and not reference.isascii():
             reference = _encode_query(reference, self._codec)
-        first = reference[:1]
-        if len(reference) > _MEMO_CHARS:
-            return None if reference.startswith(_OTHER_SCHEMES) else _join(self._base, reference)
-        if first == "/":
-            return self._join(self._root, reference)
-        if first == "#":
-            return self._own
-        if reference.startswith(_HTTP):
-            return _normalise_memo(reference)
         if reference.startswith(_OTHER_SCHEMES):
             return None
-        return self._join(self._base, reference)
+        if self._own is None:
+            return normalise(reference) if reference.startswith(_HTTP) else _join(self._base, reference)
+        first = reference[:1]
+        if first == "/" or reference.startswith(_HTTP):
+            return self._joined(self._at_root, self._root, reference)
+        if first == "#":
+            return self._own
+        # What begins otherwise may depend on the base's name and query.
+        if first > " " and first != "?" and ":" not in reference:
+            return self._joined(self._in_folder, self._base, reference)
+        return _join(self._base, reference)
+
+    def _joined(self, known: dict[str, str], base: str, reference: str) -> str | None:
+        url = known.get(reference)
+        if url is None:
+            url = _join(base, reference)
+            if url is not None and self._is_memorable and len(reference) <= _MEMO_CHARS:
+                _memo.note(known, reference, url)
+        return url
 
 
 def resolve_location(base: str, raw: bytes) -> str | None:
@@ -140,8 +196,7 @@ def _join(base: str, reference: str) -> str | None:
         return None
 
 
-_join_memo = lru_cache(_MEMO_ENTRIES)(_join)
-_normalise_memo = lru_cache(_MEMO_ENTRIES)(normalise)
+_memo = _Memo()
 
 
 def _normal(href: str) -> str | None:

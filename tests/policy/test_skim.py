@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
 from crawlkit.policy.links import Page, read_page
 from crawlkit.policy.novelty import BREAK
-from crawlkit.policy.skim import TREE_TAGS, is_costly, skim
+from crawlkit.policy.skim import TREE_TAGS, TreeSize, is_costly, skim, tree_size
 from crawlkit.policy.tree_cost import MOST_BYTES, MOST_TAGS
 from crawlkit.policy.wanted import Wanted
 
@@ -159,6 +160,20 @@ def test_an_honest_page_that_is_skimmed_is_not_marked() -> None:
 )
 def test_tags_bytes_and_formatting_make_a_page_costly(markup: bytes, costly: bool) -> None:
     assert is_costly(markup) is costly
+
+
+@pytest.mark.parametrize(
+    "unit", [b"<p><b a=%d>", b"<b a=%d><p>", b"<p><b><i><u><s><tt a=%d>", b"<b a=%d><div></div>", b"<p>%d<b><i>"]
+)
+def test_a_small_tree_has_few_elements_whatever_is_made_anew(unit: bytes) -> None:
+    sizes = {n: tree_size(b"".join([unit % i for i in range(n)])) for n in range(50, 3_000, 50)}
+    largest = max(n for n, size in sizes.items() if size is TreeSize.SMALL)
+    assert len(LexborHTMLParser(b"".join([unit % i for i in range(largest)])).tags("*")) < 100_000
+
+
+def test_an_honest_page_has_a_small_tree() -> None:
+    article = "<p>Some <b>bold</b> and <i>italic</i> text with <a href=/{} class=y>a link</a>.</p><div><span>x</span></div>"
+    assert tree_size("".join(map(article.format, range(300))).encode()) is TreeSize.SMALL
 
 
 def test_what_is_left_out_marks_the_page() -> None:

@@ -5,6 +5,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from ada_url import URL
 
 from crawlkit.errors import UsageError
 from crawlkit.policy.charset import decode
@@ -173,6 +174,44 @@ def test_the_same_reference_leads_elsewhere_from_another_page() -> None:
     bases = ["https://a.example/1/x", "https://a.example/2/x", "https://b.example/1/x", "http://a.example/1/x"]
     assert [Joiner(b).join("y") for b in bases] == [b[:-1] + "y" for b in bases]
     assert [Joiner(b).join("/y") for b in bases] == [origin_of(b) + "/y" for b in bases]
+
+
+_IN_ONE_FOLDER = ["https://h.example/d/p", "https://h.example/d/q?x", "https://h.example/d/?y/z", "https://h.example/d/p?x"]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        *("", " ", "?q", " ?q", "\t?q", "#f", " #f", "x", "./x", ".", "..", "\\x", "?", "x?q", "%2e", "\xa0?q", "ü", ";x"),
+        *("https:", "https:?q", "https:#f", "https:x", "h\nttps:?q", "HTTPS:?q", "https:/x", "//h.example", "/"),
+        *("x:y", "./x:y"),
+    ],
+)
+def test_what_is_known_from_another_page_of_the_folder_holds_on_this_one(reference: str) -> None:
+    for base in [*_IN_ONE_FOLDER, *reversed(_IN_ONE_FOLDER)]:
+        parsed = URL(reference, base)
+        expected = parsed.href.partition("#")[0] if parsed.protocol == "https:" else None
+        assert Joiner(base).join(reference) == Joiner.at(base, "utf-8").join(reference) == expected
+
+
+def test_what_is_known_is_what_joining_gives_and_nothing_in_another_charset() -> None:
+    url = "https://h.example/1?%D0%BF"
+    assert Joiner.at("https://h.example/a", "utf-8").join("/1?п") == url
+    assert Joiner.at("https://h.example/b/c", "utf-8").known["/1?п"] == url
+    assert not Joiner.at("https://h.example/b/c", "windows-1251").known
+    assert "/1?п" not in Joiner.at("https://i.example/b/c", "utf-8").known
+
+
+def test_no_more_references_are_remembered_than_fit() -> None:
+    tracemalloc.start()
+    try:
+        for n in range(60_000):
+            joiner = Joiner.at(f"https://{n % 40_000}.example/", "utf-8")
+            assert joiner.join(f"/{n}") == f"https://{n % 40_000}.example/{n}"
+        kept_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 16_000_000
 
 
 @pytest.mark.parametrize(
