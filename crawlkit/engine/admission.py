@@ -22,6 +22,7 @@ from crawlkit.state.hosts import Host
 from crawlkit.state.refusals import RefusalRow
 
 REFUSED_IN_MEMORY = 50_000
+UNPAID_IN_MEMORY = 50_000
 
 
 class Admission:
@@ -48,7 +49,9 @@ class Admission:
         self._on_work = on_work
         self._priority = callers.priority
         self._abroad = callers.abroad
-        self._refused: dict[str, Refusal] = {}  # by scope only, which is a function of the URL
+        self._refused: dict[str, Refusal] = {}  # by rules and plugins only, which are functions of the URL
+        # In scope, new, no trap, and without credit when it was last met: each is met on many pages until it is paid.
+        self._unpaid: set[str] = set()
 
     def meet(self, edge: Edge, via: str | None, source: int = Source.LINK) -> bool:
         """Admit, lower or refuse the URL that an edge leads to, met on the page `via` (None for a seed), by way of `source`.
@@ -56,6 +59,8 @@ class Admission:
         False if it is new and there is no budget for it: then nothing is done about it.
         """
         url, depth, hops = edge
+        if via is not None and url in self._unpaid:
+            return self._admit(edge, via, source)
         seen, name = self._state.seen, ""
         entry = seen.recent(url)
         # A seed that was added may be outside of the scope; links to it are refused, as they are before it is added.
@@ -75,12 +80,22 @@ class Admission:
             return True
         if not source & Source.SEED and (refusal := self._traps.judge(url)) is not None:
             self._state.counters.refuse(refusal)
-        elif self._too_deep(depth):
+            return True
+        return self._admit(edge, via, source)
+
+    def _admit(self, edge: Edge, via: str | None, source: int) -> bool:
+        """Queue a URL that is new and no trap, as far as depth and budget let it in; False if there is no budget for it."""
+        url, depth, hops = edge
+        if self._too_deep(depth):
             self.refuse(RefusalRow(url, Refusal.DEPTH, depth, via))
         elif via is not None and not self._budget.pay(url):
+            if len(self._unpaid) >= UNPAID_IN_MEMORY:
+                self._unpaid.clear()
+            self._unpaid.add(url)
             return False
         else:
-            host = self._state.hosts.get(name)
+            self._unpaid.discard(url)
+            host = self._state.hosts.get(host_of(url))
             priority = None if self._priority is None else self._priority(url)
             self._state.frontier.add(url, host, depth, hops, via, source, priority=priority)
             self._on_work(host)
@@ -130,8 +145,8 @@ class Admission:
     def _out_of_scope(self, url: str) -> Refusal | None:
         refusal = self._refused.get(url)
         if refusal is None:
-            refusal = self.scope.judge(url).refusal
-            if refusal is not None:
+            refusal = self.scope.refusal(url)
+            if refusal is not None and refusal is not Refusal.SCOPE:  # which is told as quickly as it is looked up
                 if len(self._refused) >= REFUSED_IN_MEMORY:
                     self._refused.clear()
                 self._refused[url] = refusal

@@ -19,7 +19,7 @@ from crawlkit.model import FetchFailure, Found, Reason, Response
 from crawlkit.net.capture import Capture
 from crawlkit.net.decode import ACCEPT_ENCODING, BodyDecoder
 from crawlkit.net.proxy import ProxyFailedError
-from crawlkit.net.request import Get, Origin
+from crawlkit.net.request import Get, Origin, fields_of
 from crawlkit.net.resolver import AddressRefusedError, GuardedResolver
 
 _Answer = TypeVar("_Answer")
@@ -163,7 +163,7 @@ class Fetcher:
         self, response: httpx.Response, stream: httpx.AsyncByteStream, capture: Capture | None
     ) -> Response | FetchFailure:
         status = response.status_code
-        headers = tuple([(name.lower(), value) for name, value in response.headers.raw])
+        headers = tuple([(name.lower(), value) for name, value in fields_of(response)])
         if status < 200:
             return FetchFailure(Reason.PROTOCOL, f"status {status} as the final answer")
         transfer = [value for name, value in headers if name == b"transfer-encoding"]

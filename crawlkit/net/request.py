@@ -1,12 +1,11 @@
-"""A GET as the fetcher makes it: httpx's request type without the cost of httpx's URL type."""
+"""A GET as the fetcher makes it, and its answer: httpx's types without the cost of what nobody looks at."""
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_UNPARSED: Final = httpx.URL("")
 _NO_BODY: Final = httpx.ByteStream(b"")
 
 
@@ -27,11 +26,15 @@ class Origin(NamedTuple):
 class Get(httpx.Request):
     """A request for `url` (normal form) at its `origin`, with exactly `headers`, and `target` on its first line.
 
-    `url` is parsed when a transport looks at it: half of the CPU of a fetch, and our own transport need not.
+    `url` is parsed when a transport looks at it: half of the CPU of a fetch, and our own transport need not. So httpx's
+    constructor, which parses it and copies the headers, is passed by: all that it sets is set here.
     """
 
     def __init__(self, url: str, origin: Origin, target: bytes, headers: httpx.Headers) -> None:
-        super().__init__("GET", _UNPARSED, headers=headers, stream=_NO_BODY, extensions={"target": target})
+        self.method = "GET"
+        self.headers = headers
+        self.extensions = {"target": target}
+        self.stream = _NO_BODY
         self.origin = origin
         self._text = url
         self._url: httpx.URL | None = None
@@ -44,8 +47,51 @@ class Get(httpx.Request):
         return self._url
 
     @url.setter
-    def url(self, value: httpx.URL) -> None:  # httpx's constructor sets what its URL type made
+    def url(self, value: httpx.URL) -> None:
         self._url = value
+
+
+class Received(httpx.Response):
+    """An answer with its headers as received in `fields`, of which httpx's type is made when somebody looks at `headers`.
+
+    httpx's constructor is passed by, as in `Get`.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        fields: list[tuple[bytes, bytes]],
+        stream: httpx.AsyncByteStream,
+        request: httpx.Request,
+        extensions: dict[str, Any],
+    ) -> None:
+        self.status_code = status
+        self.fields = fields
+        self.stream = stream
+        self.extensions = extensions
+        self.next_request = None
+        self.history = []
+        self.is_closed = self.is_stream_consumed = False
+        self.default_encoding = "utf-8"
+        self._request = request
+        self._num_bytes_downloaded = 0
+        self._headers: httpx.Headers | None = None
+
+    @property
+    def headers(self) -> httpx.Headers:
+        """The headers, in httpx's type."""
+        if self._headers is None:
+            self._headers = httpx.Headers(self.fields)
+        return self._headers
+
+    @headers.setter
+    def headers(self, value: httpx.Headers) -> None:
+        self._headers = value
+
+
+def fields_of(response: httpx.Response) -> list[tuple[bytes, bytes]]:
+    """Return the headers of any response, as received."""
+    return response.fields if isinstance(response, Received) else response.headers.raw
 
 
 def origin_of(request: httpx.Request) -> Origin:

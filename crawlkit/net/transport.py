@@ -16,7 +16,7 @@ from crawlkit.net.capture import WIRE, Wire
 from crawlkit.net.connect import Direct
 from crawlkit.net.pool import Pool
 from crawlkit.net.proxy import PROXY_REFUSES, Proxy, ThroughProxy, refusal
-from crawlkit.net.request import Origin, origin_of
+from crawlkit.net.request import Origin, Received, origin_of
 from crawlkit.net.resolver import GuardedResolver, host_port
 from crawlkit.net.wire import Connection, Forward
 
@@ -92,7 +92,7 @@ class WireTransport(httpx.AsyncBaseTransport):
             raise
         body = _Body(self._pool, origin, connection)
         told = {WIRE: Wire(sent, connection.head, connection.address)}
-        return httpx.Response(connection.status, headers=connection.headers, stream=body, request=request, extensions=told)
+        return Received(connection.status, connection.headers, body, request, told)
 
     async def aclose(self) -> None:
         """Close the connections and the resolver."""

@@ -28,6 +28,13 @@ _SINGLE_BYTE = ("windows-", "iso-8859-", "koi8-", "ibm866", "macintosh", "x-mac-
 _META = re.compile(rb"<meta[\t\n\f\r /]", re.I)
 _TAG = re.compile(rb"</?[a-z][^\t\n\f\r >]*+", re.I)
 
+# How most pages begin: what the prescan would go through tag by tag, up to a declaration of UTF-8.
+_PLAINLY_UTF8 = re.compile(
+    rb"""\s*+ (?:<!doctype[^>]{0,200}+>\s*+)?+ (?:<html(?:[\t\n\r ][\t\n\r ]*+[a-z:-]{1,20}+="[^"<>]{0,100}+")*+>\s*+)?+
+    (?:<head>\s*+)?+ <meta[\t\n\r ]charset=(?:"utf-8"\s*+/?|'utf-8'\s*+/?|utf-8\s*+)>""",
+    re.X | re.I,
+)
+
 # One attribute (section 13.2.3.2, "get an attribute"): the end of the tag, or a name and perhaps a value. A value whose
 # quote is missing runs to the end of the bytes.
 _ATTRIBUTE = re.compile(
@@ -62,7 +69,10 @@ def detect(body: bytes, header_charset: str | None) -> str:
         if body.startswith(mark):
             return name
     declared = encoding_name(header_charset) if header_charset else None
-    return declared or prescan(body[:PRESCAN_BYTES]) or _guess(body)
+    if declared:
+        return declared
+    head = body[:PRESCAN_BYTES]
+    return "utf-8" if _PLAINLY_UTF8.match(head) else prescan(head) or _guess(body)
 
 
 def decode(body: bytes, encoding: str) -> str:

@@ -69,6 +69,17 @@ class Scope:
         verdict = self._by_patterns(url, verdict)
         return verdict if not verdict.accepted or self.accepts is None or self.accepts(url) else _NOT_ACCEPTED
 
+    def refusal(self, url: str) -> Refusal | None:
+        """Return why `url` is not in scope, None if it is: what `judge` says, without its words, at a fourth of the time."""
+        if not self._spans(url):
+            return Refusal.SCOPE
+        return self.judge(url).refusal if self.includes or self.excludes or self.accepts else None
+
+    def _spans(self, url: str) -> bool:
+        if self.mode is ScopeMode.HOST:
+            return host_of(url) in self.places
+        return self._span(url).accepted
+
     def _by_patterns(self, url: str, verdict: Verdict) -> Verdict:
         """Return what the patterns say of a URL that its span admits with `verdict`."""
         if self.includes:

@@ -7,6 +7,7 @@ host and a path that starts with `/`, and names a port only where it is not the 
 
 import re
 from codecs import CodecInfo
+from collections.abc import Callable
 from urllib.parse import quote_from_bytes
 
 import webencodings
@@ -24,6 +25,14 @@ _OTHER_SCHEMES = ("javascript:", "mailto:", "tel:", "data:")
 _MEMO_ENTRIES = 32_768
 _MEMO_CHARS = 512
 
+# What the parser leaves as it is, but for a fragment: most URLs on the web, at a fifth of the time. No host that could be
+# an address or punycode, no port, nothing to be encoded, no segment that begins with a dot.
+_SEGMENT = r"[\w!$&()*+,:;=@~-][\w!$&()*+,.:;=@~-]*+"
+_PATH = rf"(?:/++(?:{_SEGMENT})?+)"
+_REST = r"(?:\?[\w!$&()*+,.:;=@~/?-]*+)?+)(?:#.*)?+"
+_PLAIN_PATH = re.compile(rf"(/(?!/)(?:{_SEGMENT})?+{_PATH}*+{_REST}", re.ASCII | re.DOTALL)
+_PLAIN_URL = re.compile(rf"(https?://(?:(?!xn--)[a-z0-9][a-z0-9-]*+\.)++[a-z]{{2,}}+{_PATH}++{_REST}", re.ASCII | re.DOTALL)
+
 _C0_OR_SPACE = "".join(map(chr, range(0x21)))
 _TAB_OR_NEWLINE = {ord(c): None for c in "\t\n\r"}
 _ASCII = bytes(range(0x80))
@@ -37,6 +46,9 @@ _UTF8_OUT = ("utf-8", "utf-16le", "utf-16be", "replacement")
 
 def normalise(text: str) -> str | None:
     """Return the normal form of an absolute http(s) URL; None for anything else. Idempotent, never raises."""
+    plain = _PLAIN_URL.fullmatch(text)
+    if plain:
+        return plain[1]
     try:
         return _normal(normalize_url(text))
     except ValueError:
@@ -144,22 +156,31 @@ class Joiner:
         if self._own is None:
             return normalise(reference) if reference.startswith(_HTTP) else _join(self._base, reference)
         first = reference[:1]
-        if first == "/" or reference.startswith(_HTTP):
-            return self._joined(self._at_root, self._root, reference)
         if first == "#":
             return self._own
+        if first == "/" or reference.startswith(_HTTP):
+            return self._remembered(self._at_root, reference, self._below_root)
         # What begins otherwise may depend on the base's name and query.
         if first > " " and first != "?" and ":" not in reference:
-            return self._joined(self._in_folder, self._base, reference)
+            return self._remembered(self._in_folder, reference, self._below_folder)
         return _join(self._base, reference)
 
-    def _joined(self, known: dict[str, str], base: str, reference: str) -> str | None:
+    def _remembered(self, known: dict[str, str], reference: str, resolve: Callable[[str], str | None]) -> str | None:
         url = known.get(reference)
         if url is None:
-            url = _join(base, reference)
+            url = resolve(reference)
             if url is not None and self._is_memorable and len(reference) <= _MEMO_CHARS:
                 _memo.note(known, reference, url)
         return url
+
+    def _below_root(self, reference: str) -> str | None:
+        if reference.startswith(_HTTP):
+            return normalise(reference)
+        plain = _PLAIN_PATH.fullmatch(reference)
+        return self._root[:-1] + plain[1] if plain else _join(self._root, reference)
+
+    def _below_folder(self, reference: str) -> str | None:
+        return _join(self._base, reference)
 
 
 def resolve_location(base: str, raw: bytes) -> str | None:
@@ -173,8 +194,8 @@ def resolve_location(base: str, raw: bytes) -> str | None:
 
 def host_of(url: str) -> str:
     """Return the host name of a normal form, without port; an IPv6 address keeps its brackets."""
-    authority = url.split("/", 3)[2]
-    if ":" not in authority or authority.endswith("]"):
+    authority = url[8 if url[4] == "s" else 7 : url.index("/", 8)]  # some thirty times a page
+    if ":" not in authority or authority[-1] == "]":
         return authority
     return authority.rpartition(":")[0]
 

@@ -65,7 +65,9 @@ def _wait(process: "subprocess.Popen[bytes]", until_s: float) -> tuple[int, tupl
 def python_environment() -> dict[str, str]:
     """Return the environment in which a child finds crawlkit and these modules."""
     paths = [str(ROOT), str(SCRIPTS), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"PYTHONPATH": os.pathsep.join(paths), "PYTHONASYNCIODEBUG": "", "PYTHONDEVMODE": ""}
+    # Bytecode is kept, as an installed program's is: else each run would compile ours anew, and not the peers'.
+    plain = dict.fromkeys(("PYTHONASYNCIODEBUG", "PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE"), "")
+    return {"PYTHONPATH": os.pathsep.join(paths), **plain}
 
 
 def run_part(module: str, arguments: Mapping[str, object], *, timeout_s: float = 3600) -> dict[str, float]:

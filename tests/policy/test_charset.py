@@ -133,6 +133,41 @@ def test_a_declaration_is_found_where_the_standard_finds_it(markup: bytes) -> No
     assert prescan(markup) == "gbk"
 
 
+_BEGINNINGS = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "<!doctype html>",
+                "<!DOCTYPE>",
+                "<!doctype",
+                "<html>",
+                '<html lang="en" x:y="a">',
+                "<html lang=en>",
+                "<html a='>'>",
+            ),
+            *("<head>", "<head x>", "\n", " ", "<meta charset=utf-8>", '<META\nCHARSET="UTF-8" />', "<meta charset='utf-8'x>"),
+            *(
+                "<meta charset=utf-8/>",
+                "<meta charset=utf-8",
+                '<meta charset="utf-8"',
+                "<meta charset=koi8-r>",
+                "<meta x>",
+                "<!--",
+                "-->",
+            ),
+        ]
+    ),
+    max_size=7,
+).map(lambda pieces: "".join(pieces).encode())
+
+
+@given(_BEGINNINGS)
+def test_a_plain_beginning_declares_what_the_prescan_finds(head: bytes) -> None:
+    assert detect(head, None) == (prescan(head) or FALLBACK)
+    late = b"<!doctype html>" + b" " * (PRESCAN_BYTES - 30) + head
+    assert detect(late, None) == (prescan(late[:PRESCAN_BYTES]) or prescan(late) or FALLBACK)
+
+
 def test_undeclared_utf_8_is_found_even_if_its_last_character_is_cut() -> None:
     assert detect("<p>é€".encode(), None) == "utf-8"
     assert detect("<p>é€".encode()[:-1], None) == "utf-8"

@@ -139,6 +139,8 @@ def test_seeds_are_inside_and_a_verdict_is_consistent(seeds: list[str], url: str
     verdict = scope.judge(url)
     assert verdict.accepted is (verdict.refusal is None)
     assert verdict.rule
+    assert scope.refusal(url) is verdict.refusal
+    assert Scope.of(seeds, Config(scope=mode)).refusal(url) is Scope.of(seeds, Config(scope=mode)).judge(url).refusal
 
 
 @pytest.mark.parametrize(

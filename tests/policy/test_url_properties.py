@@ -71,6 +71,25 @@ def test_joining_gives_what_the_parser_gives_without_fragment_and_credentials(ba
     assert Joiner(base).join(reference) == expected
 
 
+_HOSTS = st.lists(
+    st.sampled_from(["a", "b-", "-c", "xn--", "xn--a", "0x1", "1", "A", "example", "com", "c1", "x--n", "_", "a:1", ""]),
+    max_size=4,
+).map(".".join)
+_RESTS = st.text(alphabet="//..aB?#%'|^~!$&()*+,;=:@_-\"<>`{}[]\\ \n", max_size=12)
+
+
+@given(st.sampled_from(["http", "https"]), _HOSTS, _RESTS)
+def test_what_is_plain_is_what_the_parser_gives(scheme: str, host: str, rest: str) -> None:
+    for text, base in ((f"{scheme}://{host}/{rest}", None), (f"/{rest}", f"{scheme}://h.example:1/x")):
+        try:
+            parsed = URL(text) if base is None else URL(text, base)
+            parsed.username = parsed.password = ""
+            expected = parsed.href.partition("#")[0]
+        except ValueError:
+            expected = None
+        assert (normalise(text) if base is None else Joiner(base).join(text)) == expected
+
+
 @given(_TEXT, _CHARSETS)
 def test_the_charset_changes_nothing_before_the_query(reference: str, charset: str) -> None:
     base = "https://example.com/a/b"
