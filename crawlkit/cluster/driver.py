@@ -23,13 +23,11 @@ from crawlkit.cluster.messages import (
     decode_for_driver,
     encode,
 )
+from crawlkit.cluster.places import Places
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.signals import Stoppable
 from crawlkit.errors import CrawlError, ExitStatus, StateError, StorageError, UsageError
 from crawlkit.state.checkpoint import read_summary
-from crawlkit.state.partitions import (
-    member_directory,
-)
 
 WAVE_EVERY_S = 0.25
 HURRIED_WAVE_S = 0.02
@@ -53,8 +51,8 @@ class Link(Protocol):
         """End it at once."""
 
 
-class Engine(Protocol):
-    """Where partitions run."""
+class Engine(Places, Protocol):
+    """Where partitions lie and run."""
 
     async def start(self, number: int) -> Link:
         """Start the process of a partition; its first message is its `Begin`. CrawlError if it cannot be."""
@@ -148,7 +146,7 @@ class Driver:
         link = await self._engine.start(number)
         self._links[number] = link
         begin = Begin(
-            str(self._directory),
+            str(self._directory.absolute()),
             number,
             self._epoch,
             self._conductor.shares.of(number),
@@ -174,12 +172,12 @@ class Driver:
         died = number not in self._conductor.ended
         again = self._conductor.gone(number)
         if died and again:
-            self._note_death(number)
+            await self._note_death(number)
         for each in again:
             await self._start(each)
 
-    def _note_death(self, number: int) -> None:
-        batch = read_summary(member_directory(self._directory, number)).batch
+    async def _note_death(self, number: int) -> None:
+        batch = (await self._engine.at(number, read_summary)).batch
         deaths = 1 if batch != self._batches.get(number) else self._deaths.get(number, 0) + 1
         self._batches[number], self._deaths[number] = batch, deaths
         if deaths >= MOST_DEATHS:

@@ -1,11 +1,14 @@
 """Making a crawl in partitions: a directory with its seeds for each, then the table, then `CRAWL`, which makes it exist."""
 
+import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from crawlkit.clock import Clock
+from crawlkit.cluster.places import Here, Places
 from crawlkit.config import Config, to_toml, to_values
 from crawlkit.durable import replace_file
 from crawlkit.engine.abroad import Abroad
@@ -34,8 +37,12 @@ def check_settings(config: Config) -> None:
         raise UsageError("--group-by address cannot go with --partitions: hosts of one address may be in different partitions")
 
 
-async def found_crawl(urls: Sequence[str], directory: Path, config: Config, partitions: int, clock: Clock) -> None:
+async def found_crawl(
+    urls: Sequence[str], directory: Path, config: Config, partitions: int, clock: Clock, places: Places | None = None
+) -> None:
     """Make a crawl in `partitions` partitions (1 to `VIRTUAL_NODES`) that begins with seeds `urls`, in normal form.
+
+    Its partitions lie in `places`, by default here.
 
     UsageError, ConfigError for settings that cannot be, StateError and its kinds for the directory, StorageError.
     """
@@ -46,36 +53,46 @@ async def found_crawl(urls: Sequence[str], directory: Path, config: Config, part
     check_renderer(config, os.environ)
     check_space(directory, config.min_free_disk)
     private = await seeds_private_addresses(urls, config)
-    founding = Founding(urls, config, Scope.of(urls, config, plugged.accepts), Owners.even(partitions), private)
-    founding.make_all(directory, partitions, clock)
+    founding = Founding(tuple(urls), config, Owners.even(partitions), private, clock)
+    places = places or Here()
+    with files.prepare(directory):
+        write_seeds(directory, urls)
+        await places.place(directory, partitions)
+        makes = (places.at(number, partial(founding.make, number)) for number in range(partitions))
+        founding.seal(directory, await asyncio.gather(*makes))
 
 
 @dataclass(frozen=True, slots=True)
 class Founding:
-    """What the partitions of a new crawl have in common."""
+    """What the partitions of a new crawl have in common: plain values, as they may be made on other machines."""
 
     urls: Sequence[str]
     config: Config
-    scope: Scope
     owners: Owners
     private: Mapping[str, Iterable[str]]
+    clock: Clock
 
-    def make_all(self, directory: Path, partitions: int, clock: Clock) -> None:
-        """Make the crawl in `directory`. StateError and its kinds if that holds anything else."""
+    def make_all(self, directory: Path, partitions: int) -> None:
+        """Make the crawl in `directory`, all of it here. StateError and its kinds if that holds anything else."""
         with files.prepare(directory):
-            crawl_id = new_crawl_id()
             write_seeds(directory, self.urls)
-            members = [self._make(number, member_directory(directory, number), clock) for number in range(partitions)]
-            replace_file(directory / layout.CONFIG, to_toml(self.config).encode())
-            write_table(directory, Table(crawl_id, members, list(self.owners.table), settings=to_values(self.config)))
-            seal_partitioned(directory, crawl_id)
+            self.seal(directory, [self.make(number, member_directory(directory, number)) for number in range(partitions)])
 
-    def _make(self, number: int, directory: Path, clock: Clock) -> str:
+    def seal(self, directory: Path, members: Sequence[str]) -> None:
+        """Make a directory a crawl of these partitions."""
+        crawl_id = new_crawl_id()
+        replace_file(directory / layout.CONFIG, to_toml(self.config).encode())
+        write_table(directory, Table(crawl_id, list(members), list(self.owners.table), settings=to_values(self.config)))
+        seal_partitioned(directory, crawl_id)
+
+    def make(self, number: int, directory: Path) -> str:
         """Make a partition with those seeds that belong to it; return its crawl id."""
+        scope = Scope.of(self.urls, self.config, load_plugins(self.config.plugin).accepts)
+        clock = self.clock
         with CrawlState.create(directory, self.config) as state:
             state.allow_private(self.private)
             callers = Callers(abroad=Abroad(state.letters, self.owners, number))
-            coordinator = Coordinator(state, self.config, self.scope, clock.now(), callers)
+            coordinator = Coordinator(state, self.config, scope, clock.now(), callers)
             if self.config.plugin:
                 state.counters.depend(OrderReason.HOOK)
             own = [url for url in self.urls if self.owners.of(host_of(url)) == number]

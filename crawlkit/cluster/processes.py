@@ -8,6 +8,7 @@ import contextlib
 import subprocess
 from collections.abc import Sequence
 
+from crawlkit.cluster.places import Here
 from crawlkit.net.frames import Frames, inherited, pair
 
 
@@ -44,7 +45,7 @@ class Process:
         self._frames.close()
 
 
-class Processes:
+class Processes(Here):
     """Starts `command` for each partition, with the number of its socket's file descriptor as one more argument."""
 
     def __init__(self, command: Sequence[str]) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,13 +16,14 @@ from crawlkit.cluster.conductor import Conductor
 from crawlkit.cluster.driver import Driver, Engine, Orderly, Watching
 from crawlkit.cluster.member import LOCK_EVERY_S, LOCK_TRIES
 from crawlkit.cluster.moves import finish_moves, repartition
+from crawlkit.cluster.places import Places
 from crawlkit.cluster.shares import Shares
 from crawlkit.config import Config, changed_config, to_toml, to_values
 from crawlkit.durable import replace_file
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.session import BarrenSeed, Outcome
 from crawlkit.errors import StateLocked
-from crawlkit.model import Kind
+from crawlkit.model import Record
 from crawlkit.policy.scope import Scope
 from crawlkit.state import directory as files
 from crawlkit.state import layout
@@ -29,6 +31,8 @@ from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.counters import Counters, summed
 from crawlkit.state.partitions import Table, check_members, member_directory, read_span, read_table, write_table
 from crawlkit.state.reading import open_crawl_for_reading
+
+Result = TypeVar("Result")
 
 
 async def drive(directory: Path, engine: Engine, watching: Watching, orderly: Orderly) -> Outcome:
@@ -40,12 +44,12 @@ async def drive(directory: Path, engine: Engine, watching: Watching, orderly: Or
         table = read_table(directory)
         resources.enter_context(files.DirectoryLock(directory))
         table = read_table(directory)  # again: before we had the lock another one may have changed it
-        check_members(directory, table)
         table = await _moved(directory, table, orderly.partitions)
+        await engine.find(directory, table)
         config = changed_config(Config.from_values(table.settings), orderly.changes)
-        counters = _counters(directory, table)
-        members = Members.of(directory, table)
-        if not (orderly.changes or orderly.retry) and has_finished(directory, table, members.active):
+        counters = await _counters(engine, table)
+        members = await Members.found(engine, table)
+        if not (orderly.changes or orderly.retry) and await _have_finished(engine, table, members.active):
             return Outcome(directory, Ending.FINISHED, summed(counters))
         table = replace_settings(directory, table, config)
         shares = Shares(config.max_pages, {number: each.pages for number, each in enumerate(counters)})
@@ -53,14 +57,16 @@ async def drive(directory: Path, engine: Engine, watching: Watching, orderly: Or
         driver = Driver(directory, table.epoch, conductor, engine, watching, orderly)
         with watching.around(driver):
             how = await driver.run()
-        total = summed(_counters(directory, table))
-        return Outcome(directory, how, total, () if total.pages else tuple(barren_seeds(directory, table, config)))
+        total = summed(await _counters(engine, table))
+        barren = () if total.pages else await barren_seeds(engine, table, Scope.of(read_span(directory), config))
+        return Outcome(directory, how, total, barren)
 
 
 async def _moved(directory: Path, table: Table, partitions: int | None) -> Table:
     """Return the table once nothing is left to move, to as many partitions as are asked for."""
     if partitions is None and table.settled:
         return table
+    check_members(directory, table)  # rows move between directories of one disk only
     for _ in range(LOCK_TRIES):  # partitions whose driver was killed may not be gone yet
         if not any(files.is_held(member_directory(directory, number)) for number in range(len(table.members))):
             break
@@ -69,15 +75,29 @@ async def _moved(directory: Path, table: Table, partitions: int | None) -> Table
     return finish_moves(directory, now) if partitions is None else repartition(directory, partitions, now)
 
 
-def _counters(directory: Path, table: Table) -> list[Counters]:
-    return [read_summary(member_directory(directory, number)).counters for number in range(len(table.members))]
+async def _of_all(places: Places, members: Iterable[int], look: Callable[[Path], Result]) -> list[Result]:
+    return await asyncio.gather(*(places.at(number, look) for number in members))
+
+
+async def _counters(places: Places, table: Table) -> list[Counters]:
+    return [summary.counters for summary in await _of_all(places, range(len(table.members)), read_summary)]
+
+
+async def _have_finished(places: Places, table: Table, members: Iterable[int]) -> bool:
+    return all(await _of_all(places, members, partial(_is_finished, _wanted(table))))
 
 
 def has_finished(directory: Path, table: Table, members: Iterable[int]) -> bool:
     """Whether these partitions have finished, and under the settings of the table: a kill may have kept these from them."""
-    wanted = to_values(Config.from_values(table.settings))
-    counters = _counters(directory, table)
-    return all(counters[n].finished and _settings_of(member_directory(directory, n)) == wanted for n in members)
+    return all(_is_finished(_wanted(table), member_directory(directory, number)) for number in members)
+
+
+def _wanted(table: Table) -> dict[str, Any]:
+    return to_values(Config.from_values(table.settings))
+
+
+def _is_finished(wanted: Mapping[str, Any], directory: Path) -> bool:
+    return read_summary(directory).counters.finished and _settings_of(directory) == wanted
 
 
 def _settings_of(directory: Path) -> dict[str, Any] | None:
@@ -89,16 +109,20 @@ def _settings_of(directory: Path) -> dict[str, Any] | None:
         return None
 
 
-def barren_seeds(directory: Path, table: Table, config: Config, most: int = 5) -> Iterator[BarrenSeed]:
-    """Yield what became of the first seeds of each partition that have settled: why a crawl found nothing."""
-    scope = Scope.of(read_span(directory), config)
-    for number in range(len(table.members)):
-        with open_crawl_for_reading(member_directory(directory, number)) as crawl:
-            for url in itertools.islice(crawl.seeds(), most):
-                record = crawl.pages.get(url)
-                if record is not None:
-                    target = record.redirect_to if record.kind is Kind.REDIRECT else None
-                    yield BarrenSeed(record, target is not None and not scope.judge(target).accepted)
+async def barren_seeds(places: Places, table: Table, scope: Scope) -> tuple[BarrenSeed, ...]:
+    """Return what became of the first seeds of each partition that have settled: why a crawl found nothing."""
+    return tuple(
+        BarrenSeed(record, record.redirect_to is not None and not scope.judge(record.redirect_to).accepted)
+        for records in await _of_all(places, range(len(table.members)), _first_records)
+        for record in records
+    )
+
+
+def _first_records(directory: Path, most: int = 5) -> list[Record]:
+    """Return the records of a partition's first seeds, as far as they have settled."""
+    with open_crawl_for_reading(directory) as crawl:
+        records = [crawl.pages.get(url) for url in itertools.islice(crawl.seeds(), most)]
+    return [record for record in records if record is not None]
 
 
 def replace_settings(directory: Path, table: Table, config: Config) -> Table:
@@ -124,13 +148,29 @@ class Members:
     @classmethod
     def of(cls, directory: Path, table: Table) -> "Members":
         """Look at those that own nothing."""
-        active = set(table.owners)
-        letters_apart = 0
-        for number in sorted(set(range(len(table.members))) - active):
-            with open_crawl_for_reading(member_directory(directory, number)) as crawl:
-                letters = crawl.letters()
-            if letters.waiting:
-                active.add(number)
-            else:
-                letters_apart += letters.posted - letters.taken
-        return cls(sorted(active), letters_apart)
+        idle = cls._idle(table)
+        return cls._of(table, {number: _letters(member_directory(directory, number)) for number in idle})
+
+    @classmethod
+    async def found(cls, places: Places, table: Table) -> "Members":
+        """Look at those that own nothing, wherever they lie."""
+        idle = cls._idle(table)
+        return cls._of(table, dict(zip(idle, await _of_all(places, idle, _letters), strict=True)))
+
+    @staticmethod
+    def _idle(table: Table) -> list[int]:
+        return sorted(set(range(len(table.members))) - set(table.owners))
+
+    @classmethod
+    def _of(cls, table: Table, idle: Mapping[int, tuple[int, int]]) -> "Members":
+        """Return them, from what there is of letters in each of those that own nothing."""
+        with_letters = {number for number, (waiting, _) in idle.items() if waiting}
+        letters_apart = sum(apart for number, (_, apart) in idle.items() if number not in with_letters)
+        return cls(sorted(set(table.owners) | with_letters), letters_apart)
+
+
+def _letters(directory: Path) -> tuple[int, int]:
+    """Return how many letters of a partition wait, and how many more it has posted than taken in."""
+    with open_crawl_for_reading(directory) as crawl:
+        letters = crawl.letters()
+    return letters.waiting, letters.posted - letters.taken

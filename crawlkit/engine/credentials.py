@@ -48,6 +48,14 @@ def carried_by(config: Config, environ: Mapping[str, str]) -> Carried:
     return Carried(extra, _basic(_Secret("proxy_auth", *parse_secret_place(config.proxy_auth)), environ))
 
 
+def environment_names(config: Config) -> frozenset[str]:
+    """Return the names of the environment variables that hold secrets of `config`."""
+    places = [parse_credential(item)[1:] for item in config.auth]
+    places += [(header.place, header.place_name) for header in map(parse_header, config.header) if header.value is None]
+    places += [] if config.proxy_auth is None else [parse_secret_place(config.proxy_auth)]
+    return frozenset(name for place, name in places if place is SecretPlace.ENV)
+
+
 def _header(header: Header, environ: Mapping[str, str]) -> tuple[bytes, bytes]:
     """Return name and value of a header, the value read from where the settings say that it is."""
     value = header.value

@@ -16,6 +16,7 @@ A crawl in partitions has, beside CRAWL, config.toml, LOCK and control.sock, no 
 PARTITIONS   which partitions there are, and which virtual node is whose (`state.partitions`)
 SEEDS        the seeds that span the scope, one a line
 partitions/  a crawl directory as above for each: 000, 001, ...
+PLACES       on Ray, the name of the machine that has each partition (`cluster.on_ray.machines`)
 """
 
 CRAWL = "CRAWL"
@@ -30,5 +31,8 @@ ARCHIVE = "warc"
 CONTROL = "control.sock"
 PARTITIONS = "PARTITIONS"
 SEEDS = "SEEDS"
+PLACES = "PLACES"
 MEMBERS = "partitions"
-OURS = frozenset({CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, TORN, BLOOM, SEARCH, ARCHIVE, CONTROL, PARTITIONS, SEEDS, MEMBERS})
+OURS = frozenset(
+    {CRAWL, CHECKPOINT, CONFIG, LOCK, DATABASE, TORN, BLOOM, SEARCH, ARCHIVE, CONTROL, PARTITIONS, SEEDS, PLACES, MEMBERS}
+)

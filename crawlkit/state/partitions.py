@@ -13,9 +13,10 @@ import msgspec
 
 from crawlkit.durable import replace_file, sync_directory
 from crawlkit.errors import StateDamaged, StateError
+from crawlkit.shell import as_argument
 from crawlkit.state.damage import damaged
 from crawlkit.state.directory import PARTITIONED_FORMAT, Manifest, read_manifest
-from crawlkit.state.layout import CRAWL, MEMBERS, PARTITIONS, SEEDS
+from crawlkit.state.layout import CRAWL, MEMBERS, PARTITIONS, PLACES, SEEDS
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -91,7 +92,10 @@ def check_members(directory: Path, table: Table) -> None:
     for number, crawl_id in enumerate(table.members):
         member = member_directory(directory, number)
         if not (member / CRAWL).exists():
-            raise StateError(f"partition {number} of {directory} is missing: {member} holds no crawl; restore it from a copy")
+            lies = "restore it from a copy"
+            if (directory / PLACES).exists():
+                lies = f"bring it from the Ray cluster (crawlkit gather {as_argument(directory)}), or restore it from a copy"
+            raise StateError(f"partition {number} of {directory} is missing: {member} holds no crawl; {lies}")
         if read_manifest(member).crawl_id != crawl_id:
             raise StateError(f"{member} is of another crawl than {directory}: put the right directory in its place")
 

@@ -38,6 +38,11 @@ PLACES: Mapping[str, Place] = MappingProxyType(
             "reparse_command",
             "Read the archived pages of the crawl in DIR anew, and pick other fields from them, without the network.",
         ),
+        "gather": Place(
+            "gather_command",
+            "gather_command",
+            "Bring the partitions of the crawl in DIR that lie on other machines of a Ray cluster to this one.",
+        ),
         "diff": Place(
             "diff_command",
             "diff_command",

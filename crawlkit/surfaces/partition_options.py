@@ -12,13 +12,14 @@ from crawlkit.policy.partition import VIRTUAL_NODES
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 CORES = "cores"
+RAY = "ray"
 
 
 def partition_options(command: Decorated) -> Decorated:
     """Give a command the options that say in how many partitions a crawl runs, and where."""
     for option in (
         click.option("--ray-address", metavar="A", help="The Ray cluster to run partitions on. [default: a local one]"),
-        click.option("--engine", type=click.Choice(["processes", "ray"]), help="What runs partitions. [default: processes]"),
+        click.option("--engine", type=click.Choice(["processes", RAY]), help="What runs partitions. [default: processes]"),
         click.option("--partitions", metavar="N", help=f"Crawl in N partitions, a process each; or {CORES}: one a core."),
     ):
         command = option(command)

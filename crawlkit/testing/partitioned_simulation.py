@@ -29,7 +29,6 @@ from crawlkit.engine.verify_partitions import verify_partitions
 from crawlkit.model import OrderReason
 from crawlkit.policy.disposition import is_transient
 from crawlkit.policy.partition import Owners
-from crawlkit.policy.scope import Scope
 from crawlkit.policy.urls import host_of
 from crawlkit.state.counters import summed
 from crawlkit.state.crawl import CrawlState
@@ -88,8 +87,7 @@ class PartitionedSimulation:
     def run(self) -> bytes:
         """Crawl to the end; return the dump of the records. SimulationError if a promise is broken on the way."""
         span = self.world.seeds
-        founding = Founding(span, self.config, Scope.of(span, self.config), self.owners, {})
-        founding.make_all(self.directory, len(self.members), self.clock)
+        Founding(span, self.config, self.owners, {}, self.clock).make_all(self.directory, len(self.members))
         how: Ending | None = Ending.SIGINT
         while how is not Ending.FINISHED or self.config.max_depth != self.limits[-1]:
             how = self._go_on(how)

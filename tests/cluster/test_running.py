@@ -8,7 +8,6 @@ from crawlkit.cluster.founding import Founding
 from crawlkit.cluster.running import Members, has_finished, replace_settings
 from crawlkit.config import Config, changed_config
 from crawlkit.policy.partition import Owners
-from crawlkit.policy.scope import Scope
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.letters import Letter, LetterKind
 from crawlkit.state.partitions import Table, member_directory, read_table
@@ -22,8 +21,8 @@ CONFIG = Config(max_depth=1)
 def directory(tmp_path: Path) -> Path:
     """A crawl whose two partitions say that they have finished; the second owns nothing."""
     directory = tmp_path / "crawl"
-    founding = Founding([SEED], CONFIG, Scope.of([SEED], CONFIG), Owners.even(1), {})
-    founding.make_all(directory, 2, ManualClock())
+    founding = Founding([SEED], CONFIG, Owners.even(1), {}, ManualClock())
+    founding.make_all(directory, 2)
     for number in (0, 1):
         with CrawlState.open(member_directory(directory, number)) as state:
             state.counters.finished = True
