@@ -1,16 +1,20 @@
-"""Which machine of a Ray cluster has which partition, and a partition that is left alone: without Ray."""
+"""Which machine of a Ray cluster has which partition, a partition that is left alone, the file for the launcher."""
 
+import importlib
+import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from crawlkit.cluster.on_ray.machines import Machine, Stock, check_versions, locate, read_places, spread, write_places
 from crawlkit.config import VERSION
 from crawlkit.errors import StateError
 from crawlkit.state.partitions import Table
-from tests.processes import environment
+from tests.processes import ROOT, environment
 
 TABLE = Table("crawl", ["a", "b"], [])
 
@@ -94,3 +98,15 @@ def test_a_partition_that_its_driver_does_not_listen_to_any_more_ends() -> None:
         [sys.executable, "-W", "error", "-c", LEFT_ALONE], env=environment(), capture_output=True, timeout=30, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, b"heard\n", b"")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, which has the schema, is not installed")
+def test_the_configuration_of_a_cluster_is_one_for_rays_launcher() -> None:
+    package = importlib.util.find_spec("ray")
+    assert package is not None
+    assert package.origin is not None
+    schema = json.loads((Path(package.origin).parent / "autoscaler" / "ray-schema.json").read_text())
+    given = importlib.import_module("yaml").safe_load((ROOT / "config" / "ray-cluster.yaml").read_text())
+    jsonschema.validate(given, schema)
+    for command in ("head_start_ray_commands", "worker_start_ray_commands"):
+        assert "--node-name=$(hostname)" in given[command][-1]
