@@ -99,7 +99,7 @@ def test_the_report_names_them_in_one_order(tmp_path: Path) -> None:
 
 
 def test_a_page_that_links_to_itself_and_waits_for_credit_keeps_that_it_is_linked_to(tmp_path: Path) -> None:
-    with Driver(tmp_path / "crawl", {SEED: page(SEED, f"{A}/1", f"{A}/2")}, template_budget=1) as driver:
+    with Driver(tmp_path / "crawl", {SEED: page(SEED, *(f"{A}/{n}" for n in range(9)))}, template_budget=1) as driver:
         driver.drain()
         assert driver.records()[SEED].sources == Source.SEED | Source.LINK
     assert not verify(tmp_path / "crawl", Thoroughness.FULL).broken
