@@ -10,6 +10,12 @@
 root=$(dirname "$here")
 venv=$root/.venv
 
+# keep_bytecode: processes started by the hundred are not compiled anew each time (0.4 s of CPU), whatever the caller's shell says.
+keep_bytecode() {
+    unset PYTHONDONTWRITEBYTECODE
+    export PYTHONPYCACHEPREFIX="$venv/bytecode"
+}
+
 say() { printf 'crawlkit: %s\n' "$*" >&2; }
 
 fail() {
