@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
-BENCHES = {"fetch", "frontier", "seen", "resume", "memory", "checkpoint", "durability", "search"}
+BENCHES = {"fetch", "frontier", "seen", "resume", "memory", "checkpoint", "durability", "search", "scaling"}
 
 
 @pytest.mark.slow

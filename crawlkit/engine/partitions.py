@@ -1,5 +1,6 @@
 """A crawl in partitions, read: whose each host is, and all of its partitions as one crawl."""
 
+import os
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -124,7 +125,7 @@ class Partitions:
 
 def whole_of(directory: Path) -> Path | None:
     """Return the crawl that a directory is a partition of, None for any other directory."""
-    members = directory.resolve().parent
+    members = Path(os.path.realpath(directory)).parent  # a loop of links is refused by whoever opens it
     return members.parent if members.name == MEMBERS and is_partitioned(members.parent) else None
 
 
