@@ -131,6 +131,7 @@ def test_whatever_is_killed_and_whichever_engine_goes_on_the_report_is_that_of_o
 
 
 @needs_ray
+@pytest.mark.long
 def test_a_partition_lies_on_the_disk_of_its_machine_runs_there_again_and_can_be_brought_home(
     cluster: Cluster, server: SiteServer, tmp_path: Path, expected: bytes
 ) -> None:

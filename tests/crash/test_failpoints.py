@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -40,12 +41,24 @@ def assert_ended_as_ordered(ended: Ended, action: Action, directory: Path) -> No
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_crawl_that_fails_at_a_boundary_is_finished_as_if_nothing_had_been(crawls: Crawls, point: str) -> None:
+def test_a_crawl_that_fails_at_a_boundary_is_finished_as_if_nothing_had_been(crawls: Crawls, point: str, seed: int) -> None:
+    rng = random.Random(f"{seed} {point}")
+    for hit in range(1, POINTS[point].hits + 1):
+        fail_and_finish(crawls, point, hit, rng.choice(list(Action)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", POINTS)
+def test_a_crawl_that_fails_in_any_way_at_a_boundary_is_finished_as_if_nothing_had_been(crawls: Crawls, point: str) -> None:
     for hit, action in itertools.product(range(1, POINTS[point].hits + 1), Action):
-        directory = crawls.directory("disturbed")
-        ended = crawls.run(directory, faults=order(point, hit, action))
-        assert_ended_as_ordered(ended, action, directory)
-        crawls.finish(directory, faults=Faults(constants=SMALL_BLOOM))
+        fail_and_finish(crawls, point, hit, action)
+
+
+def fail_and_finish(crawls: Crawls, point: str, hit: int, action: Action) -> None:
+    directory = crawls.directory("disturbed")
+    ended = crawls.run(directory, faults=order(point, hit, action))
+    assert_ended_as_ordered(ended, action, directory)
+    crawls.finish(directory, faults=Faults(constants=SMALL_BLOOM))
 
 
 @pytest.mark.parametrize("point", [point for point in POINTS if POINTS[point].hits < HITS])

@@ -57,7 +57,7 @@ def test_the_crawl_meets_what_a_large_one_does(operations: list[list[str]]) -> N
     assert {"sync", "dirsync", "rename", "unlink", "write"} <= set(words)
 
 
-@pytest.mark.parametrize("file_system", FileSystem)
+@pytest.mark.parametrize("file_system", [FileSystem.POSIX, pytest.param(FileSystem.JOURNALED, marks=pytest.mark.long)])
 def test_a_crawl_whose_making_lost_its_power_is_run_or_resumed(
     crawls: Crawls, operations: list[list[str]], file_system: FileSystem, seed: int
 ) -> None:

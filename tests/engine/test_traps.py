@@ -53,7 +53,7 @@ MOST_FETCHES = 2_000
         pytest.param(address_in_address, Refusal.TRAP_ESCAPE, id="address in address"),
         pytest.param(ampersands, Refusal.TRAP_ESCAPE, id="ampersands"),
         pytest.param(facets(5, 5, 60, 10), Refusal.TRAP_TEMPLATE, id="facets"),
-        pytest.param(facets(10, 10, 200, 20), Refusal.TRAP_TEMPLATE, id="many facets", marks=pytest.mark.slow),
+        pytest.param(facets(10, 10, 200, 20), Refusal.TRAP_TEMPLATE, id="many facets", marks=pytest.mark.long),
         pytest.param(facets_as_folders, Refusal.TRAP_TEMPLATE, id="facets as folders"),
         pytest.param(relative_links, Refusal.TRAP_PATH_REPEAT, id="relative links"),
         pytest.param(growing_query, Refusal.TRAP_PARAM_REPEAT, id="growing query"),
@@ -105,7 +105,14 @@ def test_the_traps_of_bug_reports_are_bounded(case: dict[str, Any], tmp_path: Pa
 @pytest.mark.parametrize("budget", [Config().template_budget, 100])
 @pytest.mark.parametrize(
     "answer",
-    [one_index, one_after_the_other, linked_to_each_other, pages_of_a_listing, listings_side_by_side, with_traps_beside],
+    [
+        one_index,
+        one_after_the_other,
+        linked_to_each_other,
+        pages_of_a_listing,
+        listings_side_by_side,
+        pytest.param(with_traps_beside, marks=pytest.mark.long),
+    ],
 )
 def test_an_honest_site_loses_nothing(answer: Answer, budget: int, tmp_path: Path) -> None:
     start = "/item?id=0" if answer is linked_to_each_other else "/" if answer in LISTED else "/item/0"
