@@ -24,8 +24,8 @@ from crawlkit.policy.urls import host_of
 from crawlkit.state import moving, store
 from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.partitions import member_directory, read_table
-from crawlkit.testing.partitioned_simulation import PartitionedSimulation, naming
-from crawlkit.testing.simulation import Simulation
+from crawlkit.testing.partitioned_simulation import PartitionedSimulation
+from crawlkit.testing.simulation import Simulation, naming
 from crawlkit.testing.watch import Watch, require
 
 _STEPS: tuple[tuple[Any, str], ...] = ((store, "_write_synced"), (durable, "_sync"), (durable, "_rename"))
@@ -129,7 +129,10 @@ class MovingSimulation(PartitionedSimulation):
 def simulate(seed: int) -> Counter[str]:
     """Crawl the world of `seed` as one, undisturbed, and in partitions; SimulationError if a promise is broken."""
     shared_memory = Path("/dev/shm")  # where there is one: nothing is meant to outlive this
-    with naming(seed), tempfile.TemporaryDirectory(dir=shared_memory if shared_memory.is_dir() else None) as directory:
+    with (
+        naming(seed, "moving_simulation"),
+        tempfile.TemporaryDirectory(dir=shared_memory if shared_memory.is_dir() else None) as directory,
+    ):
         divided = MovingSimulation(seed, Path(directory) / "divided")
         limits, budget = divided.limits[-1:], divided.budget
         calm = Simulation(

@@ -40,8 +40,8 @@ from crawlkit.testing.draws import depth_limits
 from crawlkit.testing.draws import manners as drawn_manners
 from crawlkit.testing.partition import Scene
 from crawlkit.testing.partitioned_run import Figures, Places, Run
-from crawlkit.testing.simulation import Simulation, dump
-from crawlkit.testing.watch import SimulationError, Watch, require
+from crawlkit.testing.simulation import Simulation, check_records, dump, naming
+from crawlkit.testing.watch import Watch, require
 from crawlkit.testing.ways import Post, Weather
 from crawlkit.testing.world import RETRIES, make_divided_world
 
@@ -182,7 +182,7 @@ class PartitionedSimulation:
                 require(self.owners.of(host_of(record.url)) == number, f"{record.url} is in partition {number}")
             require(counters[number].finished, f"partition {number} does not say that it has finished")
         united = sorted((record for own in records for record in own), key=lambda record: record.url.encode())
-        self._check_records({record.url: record for record in united})
+        check_records({record.url: record for record in united}, self.expected)
         total = summed(counters)
         kinds = [record.kind for record in united]
         counted = (total.pages, total.redirects, total.failures, total.excluded)
@@ -196,28 +196,14 @@ class PartitionedSimulation:
         require(total.reasons == transient, f"the report is said to depend on {total.reasons}")
         return dump(united)
 
-    def _check_records(self, found: dict[str, Any]) -> None:
-        for url in sorted(found.keys() | self.expected.keys()):
-            require(url in found, f"{url} has no record")
-            require(url in self.expected, f"{url} has a record and should have none")
-            got, right = dump([found[url]]).decode(), dump([self.expected[url]]).decode()
-            require(got == right, f"{url} ended as\n{got}\nand should have ended as\n{right}")
-
-
-@contextmanager
-def naming(seed: int) -> Iterator[None]:
-    """Raise what goes wrong in the block as SimulationError that names the seed and the command which repeats it."""
-    try:
-        yield
-    except Exception as error:
-        again = f"python -m crawlkit.testing.partitioned_simulation --first {seed} --seeds 1"
-        raise SimulationError(f"seed {seed}: {error!r}; repeat it: {again}") from error
-
 
 def simulate(seed: int) -> Figures:
     """Crawl the world of `seed` as one, undisturbed, and in partitions; SimulationError if a promise is broken."""
     shared_memory = Path("/dev/shm")  # where there is one: nothing is meant to outlive this
-    with naming(seed), tempfile.TemporaryDirectory(dir=shared_memory if shared_memory.is_dir() else None) as directory:
+    with (
+        naming(seed, "partitioned_simulation"),
+        tempfile.TemporaryDirectory(dir=shared_memory if shared_memory.is_dir() else None) as directory,
+    ):
         divided = PartitionedSimulation(seed, Path(directory) / "divided")
         limits, budget = divided.limits[-1:], divided.budget
         calm = Simulation(

@@ -13,7 +13,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -289,18 +289,13 @@ class Simulation:
         with CrawlState.open(self._directory) as state:
             counters = state.counters
             records = list(state.pages.walk())
-        found = {record.url: record for record in records}
-        for url in sorted(found.keys() | self.expected.keys()):
-            require(url in found, f"{url} has no record")
-            require(url in self.expected, f"{url} has a record and should have none")
-            got, right = dump([found[url]]).decode(), dump([self.expected[url]]).decode()
-            require(got == right, f"{url} ended as\n{got}\nand should have ended as\n{right}")
+        check_records({record.url: record for record in records}, self.expected)
         kinds = [record.kind for record in records]
         counted = (counters.pages, counters.redirects, counters.failures, counters.excluded)
         require(counted == tuple(kinds.count(kind) for kind in type(kinds[0])), f"the counters say {counted}")
         require((counters.queued, counters.seen) == (0, len(records)), f"{counters.queued} queued, {counters.seen} seen")
         require(counters.sitemaps == 0, f"{counters.sitemaps} sitemaps wait")
-        require(counters.hosts == len({host_of(url) for url in found}), f"the counters say {counters.hosts} hosts")
+        require(counters.hosts == len({host_of(record.url) for record in records}), f"the counters say {counters.hosts} hosts")
         require(counters.finished, "the crawl has finished and does not say so")
         transient = {OrderReason.TRANSIENT} if any(is_transient(record.reason) for record in records) else set[str]()
         if counters.sitemaps_failed:  # that of a host whose robots.txt could not be had, perhaps
@@ -309,13 +304,22 @@ class Simulation:
         return dump(records)
 
 
+def check_records(found: Mapping[str, Record], expected: Mapping[str, Record]) -> None:
+    """SimulationError unless each URL ended as expected."""
+    for url in sorted(found.keys() | expected.keys()):
+        require(url in found, f"{url} has no record")
+        require(url in expected, f"{url} has a record and should have none")
+        got, right = (dump([records[url]]).decode() for records in (found, expected))
+        require(got == right, f"{url} ended as\n{got}\nand should have ended as\n{right}")
+
+
 @contextmanager
-def naming(seed: int) -> Iterator[None]:
+def naming(seed: int, simulation: str = "simulation") -> Iterator[None]:
     """Raise what goes wrong in the block as SimulationError that names the seed and the command which repeats it."""
     try:
         yield
     except Exception as error:
-        again = f"python -m crawlkit.testing.simulation --first {seed} --seeds 1"
+        again = f"python -m crawlkit.testing.{simulation} --first {seed} --seeds 1"
         raise SimulationError(f"seed {seed}: {error!r}; repeat it: {again}") from error
 
 
@@ -338,8 +342,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for seed in range(given.first, given.first + given.seeds):
         simulate(seed)
     took_s = time.monotonic() - began_s
-    rate = given.seeds / took_s * 60
-    sys.stdout.write(f"{given.seeds} seeds from {given.first} in {took_s:.1f} s: {rate:.0f} seeds/minute, all promises kept\n")
+    rate = f"{given.seeds / took_s * 60:.0f} seeds/minute"
+    sys.stdout.write(f"{given.seeds} seeds from {given.first} in {took_s:.1f} s: {rate}, all promises kept\n")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from crawlkit.policy.partition import node_of
 from crawlkit.policy.urls import host_of
 from crawlkit.testing import partitioned_simulation
 from crawlkit.testing.partitioned_run import Figures
-from crawlkit.testing.partitioned_simulation import PartitionedSimulation, naming, simulate
+from crawlkit.testing.partitioned_simulation import PartitionedSimulation, simulate
+from crawlkit.testing.simulation import naming
 from crawlkit.testing.watch import SimulationError
 from crawlkit.testing.world import make_divided_world
 
@@ -65,5 +66,8 @@ def test_a_broken_promise_names_its_seed_and_how_to_repeat_it(tmp_path: Path) ->
     (tmp_path / "crawl" / "CRAWL").touch()
     crawl = PartitionedSimulation(7, tmp_path / "crawl")
 
-    with pytest.raises(SimulationError, match=r"seed 7: .*partitioned_simulation --first 7 --seeds 1"), naming(7):
+    with (
+        pytest.raises(SimulationError, match=r"seed 7: .*partitioned_simulation --first 7 --seeds 1"),
+        naming(7, "partitioned_simulation"),
+    ):
         crawl.run()
