@@ -106,3 +106,16 @@ class PageFailed(CrawlError):
 
 class PageTimedOut(PageFailed, TimeoutError):
     """The request for a URL took longer than the timeout."""
+
+
+def error_of(status: int | None, text: str) -> CrawlError:
+    """Return the error that another process ended with, or answered: the base class of its exit status."""
+    match status:
+        case ExitStatus.USAGE:
+            return UsageError(text)
+        case ExitStatus.STORAGE:
+            return StorageError(text)
+        case ExitStatus.STATE:
+            return StateError(text)
+        case _:
+            return CrawlError(text)

@@ -26,7 +26,7 @@ from crawlkit.cluster.messages import (
 from crawlkit.cluster.places import Places
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.signals import Stoppable
-from crawlkit.errors import CrawlError, ExitStatus, StateError, StorageError, UsageError
+from crawlkit.errors import CrawlError, error_of
 from crawlkit.state.checkpoint import read_summary
 
 WAVE_EVERY_S = 0.25
@@ -138,7 +138,7 @@ class Driver:
     def _raise_failed(self) -> None:
         for ended in self._conductor.ended.values():
             if ended.error is not None:
-                raise _error_of(ended)
+                raise error_of(ended.status, str(ended.error))
 
     # Starting --------------------------------------------------------------------------------------------------------
 
@@ -212,16 +212,3 @@ class Driver:
             link = self._links.get(number)
             if link is not None:
                 await link.send(encode(message))
-
-
-def _error_of(ended: Ended) -> CrawlError:
-    text = str(ended.error)
-    match ended.status:
-        case ExitStatus.USAGE:
-            return UsageError(text)
-        case ExitStatus.STORAGE:
-            return StorageError(text)
-        case ExitStatus.STATE:
-            return StateError(text)
-        case _:
-            return CrawlError(text)

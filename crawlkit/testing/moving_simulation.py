@@ -6,9 +6,7 @@ As `testing.partitioned_simulation`; before some runs virtual nodes move to more
 random, once or several times, and done again. The hosts of the web keep their account of the crawler, whoever asks them.
 """
 
-import argparse
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,8 +22,7 @@ from crawlkit.policy.urls import host_of
 from crawlkit.state import moving, store
 from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.partitions import member_directory, read_table
-from crawlkit.testing.partitioned_simulation import PartitionedSimulation
-from crawlkit.testing.simulation import Simulation, naming
+from crawlkit.testing.partitioned_simulation import PartitionedSimulation, seeds_of, simulated
 from crawlkit.testing.watch import Watch, require
 
 _STEPS: tuple[tuple[Any, str], ...] = ((store, "_write_synced"), (durable, "_sync"), (durable, "_rename"))
@@ -128,34 +125,19 @@ class MovingSimulation(PartitionedSimulation):
 
 def simulate(seed: int) -> Counter[str]:
     """Crawl the world of `seed` as one, undisturbed, and in partitions; SimulationError if a promise is broken."""
-    shared_memory = Path("/dev/shm")  # where there is one: nothing is meant to outlive this
-    with (
-        naming(seed, "moving_simulation"),
-        tempfile.TemporaryDirectory(dir=shared_memory if shared_memory.is_dir() else None) as directory,
-    ):
-        divided = MovingSimulation(seed, Path(directory) / "divided")
-        limits, budget = divided.limits[-1:], divided.budget
-        calm = Simulation(
-            seed, Path(directory) / "whole", calm=True, world=divided.world, limits=limits, template_budget=budget
-        )
-        whole = calm.run()
-        require(whole == divided.run(), "the report of the crawl in partitions differs from that of the one that is one")
-        return divided.moves
+    return simulated(MovingSimulation, seed, "moving_simulation").moves
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate some seeds, then print one line; the first broken promise ends it with a traceback."""
-    parser = argparse.ArgumentParser(prog="python -m crawlkit.testing.moving_simulation", description=__doc__)
-    parser.add_argument("--seeds", type=int, required=True, help="how many")
-    parser.add_argument("--first", type=int, default=1)
-    given = parser.parse_args(arguments)
+    seeds = seeds_of("moving_simulation", arguments)
     began_s = time.monotonic()
     total: Counter[str] = Counter()
-    for seed in range(given.first, given.first + given.seeds):
+    for seed in seeds:
         total += simulate(seed)
     took_s = time.monotonic() - began_s
     line = f"{total['made']} moves, {total['killed']} times killed on the way"
-    sys.stdout.write(f"{given.seeds} seeds from {given.first} in {took_s:.1f} s; {line}, all promises kept\n")
+    sys.stdout.write(f"{len(seeds)} seeds from {seeds[0]} in {took_s:.1f} s; {line}, all promises kept\n")
 
 
 if __name__ == "__main__":

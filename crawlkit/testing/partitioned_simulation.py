@@ -14,10 +14,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from crawlkit.cluster.founding import Founding
 from crawlkit.cluster.running import Members, has_finished, replace_settings
@@ -197,40 +197,55 @@ class PartitionedSimulation:
         return dump(united)
 
 
+S = TypeVar("S", bound=PartitionedSimulation)
+
+
 def simulate(seed: int) -> Figures:
     """Crawl the world of `seed` as one, undisturbed, and in partitions; SimulationError if a promise is broken."""
+    return simulated(PartitionedSimulation, seed, "partitioned_simulation").figures
+
+
+def simulated(kind: Callable[[int, Path], S], seed: int, module: str) -> S:
+    """Return the crawl in partitions, of some kind, that was compared with the one that is one.
+
+    `module` is whose command repeats it where it fails.
+    """
     shared_memory = Path("/dev/shm")  # where there is one: nothing is meant to outlive this
     with (
-        naming(seed, "partitioned_simulation"),
+        naming(seed, module),
         tempfile.TemporaryDirectory(dir=shared_memory if shared_memory.is_dir() else None) as directory,
     ):
-        divided = PartitionedSimulation(seed, Path(directory) / "divided")
+        divided = kind(seed, Path(directory) / "divided")
         limits, budget = divided.limits[-1:], divided.budget
         calm = Simulation(
             seed, Path(directory) / "whole", calm=True, world=divided.world, limits=limits, template_budget=budget
         )
         whole = calm.run()
         require(whole == divided.run(), "the report of the crawl in partitions differs from that of the one that is one")
-        return divided.figures
+        return divided
+
+
+def seeds_of(module: str, arguments: Sequence[str] | None) -> range:
+    """Return the seeds that the arguments of this module's command name."""
+    parser = argparse.ArgumentParser(prog=f"python -m crawlkit.testing.{module}", description="Simulate seeded crawls.")
+    parser.add_argument("--seeds", type=int, required=True, help="how many")
+    parser.add_argument("--first", type=int, default=1)
+    given = parser.parse_args(arguments)
+    return range(given.first, given.first + given.seeds)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate some seeds, then print one line; the first broken promise ends it with a traceback."""
-    parser = argparse.ArgumentParser(
-        prog="python -m crawlkit.testing.partitioned_simulation", description="Simulate seeded crawls in partitions."
-    )
-    parser.add_argument("--seeds", type=int, required=True, help="how many")
-    parser.add_argument("--first", type=int, default=1)
-    given = parser.parse_args(arguments)
+    seeds = seeds_of("partitioned_simulation", arguments)
     began_s = time.monotonic()
     total: Counter[str] = Counter()
-    for seed in range(given.first, given.first + given.seeds):
+    for seed in seeds:
         figures = simulate(seed)
         total.update({name: getattr(figures, name) for name in Figures.__slots__})
     took_s = time.monotonic() - began_s
-    rate = given.seeds / took_s * 60
+    rate = len(seeds) / took_s * 60
     line = Figures(**total).line()
-    sys.stdout.write(f"{given.seeds} seeds from {given.first} in {took_s:.1f} s: {rate:.0f} seeds/minute; {line}, all kept\n")
+    sys.stdout.write(f"{len(seeds)} seeds from {seeds[0]} in {took_s:.1f} s: {rate:.0f} seeds/minute; {line}, all kept\n")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from crawlkit.engine.partitions import Part, Partitions, open_part
-from crawlkit.errors import CrawlError, ExitStatus, StateError, StateLocked, StorageError, UsageError
+from crawlkit.errors import StateError, StateLocked, error_of
 from crawlkit.net.local import connect
 from crawlkit.state.copying import copied_store
 from crawlkit.state.directory import DirectoryLock, is_held, read_manifest
@@ -106,19 +106,8 @@ def _first(directory: Path, lines: Iterator[bytes]) -> Answer:
     except msgspec.DecodeError as error:
         raise NoAnswer(f"the crawl in {directory} does not answer") from error
     if answer.error is not None:
-        raise _error_of(answer)
+        raise error_of(answer.status, answer.error)
     return answer
-
-
-def _error_of(answer: Answer) -> CrawlError:
-    text = str(answer.error)
-    match answer.status:
-        case ExitStatus.USAGE:
-            return UsageError(text)
-        case ExitStatus.STORAGE:
-            return StorageError(text)
-        case _:
-            return StateError(text)
 
 
 def _lines(directory: Path, request: Request) -> Generator[bytes, None, None]:
