@@ -97,16 +97,15 @@ def _wanted(table: Table) -> dict[str, Any]:
 
 
 def _is_finished(wanted: Mapping[str, Any], directory: Path) -> bool:
-    return read_summary(directory).counters.finished and _settings_of(directory) == wanted
+    """Whether a partition has finished under these settings; not while the one of a killed driver is not gone yet.
 
-
-def _settings_of(directory: Path) -> dict[str, Any] | None:
-    """Return a partition's settings, None while the one of a killed driver is not gone yet."""
+    Its `CHECKPOINT` may be one behind the database: after a kill between the two it says so of a run that had gone on.
+    """
     try:
         with open_crawl_for_reading(directory) as crawl:
-            return to_values(crawl.config())
+            return crawl.counters.finished and to_values(crawl.config()) == wanted
     except StateLocked:
-        return None
+        return False
 
 
 async def barren_seeds(places: Places, table: Table, scope: Scope) -> tuple[BarrenSeed, ...]:

@@ -8,6 +8,8 @@ from crawlkit.cluster.founding import Founding
 from crawlkit.cluster.running import Members, has_finished, replace_settings
 from crawlkit.config import Config, changed_config
 from crawlkit.policy.partition import Owners
+from crawlkit.state import layout
+from crawlkit.state.checkpoint import read_summary
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.letters import Letter, LetterKind
 from crawlkit.state.partitions import Table, member_directory, read_table
@@ -41,6 +43,18 @@ def test_all_have_finished_under_the_settings_of_the_table_only(directory: Path)
 def test_a_partition_that_is_not_gone_yet_has_not_finished(directory: Path) -> None:
     with CrawlState.open(member_directory(directory, 0)):
         assert not has_finished(directory, read_table(directory), [0, 1])
+
+
+def test_a_partition_that_went_on_has_not_finished_whatever_its_last_checkpoint_file_says(directory: Path) -> None:
+    member = member_directory(directory, 0)
+    before = (member / layout.CHECKPOINT).read_bytes()
+    with CrawlState.open(member) as state:
+        state.counters.finished = False
+        state.checkpoint()
+    (member / layout.CHECKPOINT).write_bytes(before)  # a kill came between the batch and this file
+
+    assert read_summary(member).counters.finished
+    assert not has_finished(directory, read_table(directory), [0, 1])
 
 
 def members(directory: Path) -> Members:
