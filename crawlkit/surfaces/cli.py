@@ -51,8 +51,8 @@ def cli(ctx: click.Context) -> None:
         ctx.exit(ExitStatus.USAGE)
 
 
-def main() -> None:
-    """Run the command line and leave with its status."""
+def main() -> int:
+    """Run the command line; return its status, all of its output written."""
     _stand_in_for_closed_streams()
     status = run_cli(sys.argv[1:])
     try:
@@ -62,7 +62,7 @@ def main() -> None:
         if status != ExitStatus.STORAGE and not isinstance(error, BrokenPipeError):
             status = _say_status(f"cannot write standard output: {error.strerror}", ExitStatus.STORAGE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the status is decided; an interrupt now would only print a traceback
-    sys.exit(status)
+    return status
 
 
 def run_cli(arguments: Sequence[str]) -> int:  # noqa: PLR0911  (one return a kind of end)

@@ -1,5 +1,6 @@
 """The commands by name, each imported when it is asked for: `--help` needs none of them, and a command only itself."""
 
+import gc
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -96,6 +97,9 @@ class Commands(MutableMapping[str, click.Command]):
             place = PLACES[name]
             with nothing_begun():
                 module = import_module(f"crawlkit.surfaces.{place.module}")
+            if not gc.isenabled():  # this is the process of the command line, which has put it off so far
+                gc.freeze()
+                gc.enable()
             command: click.Command = getattr(module, place.attribute)
             command.context_settings.setdefault("help_option_names", HELP)  # click keeps those of whoever asks first
             self._known[name] = command

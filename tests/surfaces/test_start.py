@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import crawlkit
+from crawlkit.errors import ExitStatus
 from crawlkit.surfaces.commands import PLACES, Commands
 from tests.processes import run
 
@@ -27,6 +28,26 @@ if {ignored}:
 sys.meta_path.insert(0, Interrupting())
 from crawlkit.__main__ import main
 sys.argv += ["{command}", "--help"]
+main()
+"""
+
+AT_THE_END = """
+import atexit, gc, os, sys
+
+def tell():
+    print("collecting", gc.isenabled(), gc.get_threshold()[0], gc.get_freeze_count() > 20_000)
+
+class Telling:
+    def find_spec(self, name, path=None, target=None):
+        if name == "crawlkit.surfaces.cli":
+            atexit.register(tell)
+
+    def __del__(self, write=os.write):
+        write(2, b"taken apart")
+
+sys.meta_path.insert(0, Telling())
+from crawlkit.__main__ import main
+sys.argv = ["crawlkit", *sys.argv[1:]]
 main()
 """
 
@@ -72,3 +93,16 @@ def test_a_name_that_the_package_does_not_have_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'crawlkit' has no attribute 'crawls'"):
         crawlkit.crawls  # type: ignore[attr-defined]  # noqa: B018
     assert set(crawlkit.__all__) <= set(dir(crawlkit))
+
+
+def test_a_command_begins_with_its_program_set_aside_from_the_garbage_and_leaves_without_taking_it_apart(tmp_path: Path) -> None:
+    ended = run([sys.executable, "-c", AT_THE_END, "status", "none.crawl"], cwd=tmp_path)
+    assert ended.status == ExitStatus.STATE
+    assert ended.out == b"collecting True 10000 True\n"
+    assert "taken apart" not in ended.err
+
+
+def test_whoever_asks_for_warnings_has_the_interpreter_taken_apart(tmp_path: Path) -> None:
+    ended = run([sys.executable, "-W", "error", "-c", AT_THE_END, "status", "none.crawl"], cwd=tmp_path)
+    assert ended.status == ExitStatus.STATE
+    assert "taken apart" in ended.err
