@@ -1,6 +1,7 @@
 """The network as the settings ask for it: whom names lead to, what may be connected to, what proves who a server is."""
 
 import importlib.util
+import os
 from collections.abc import Collection, Mapping, Sequence
 
 from crawlkit.config import Config
@@ -29,17 +30,19 @@ def open_network(config: Config, resolver: GuardedResolver, *, connections: int,
     It owns `resolver` from now on. `connections` is the most that will be in use at once. `proxy_proof`
     is what the proxy is told, if there is one.
     """
-    tls = unverified_tls() if config.insecure else verified_tls()
+    tls = unverified_tls() if config.insecure else None
     ours = open_transport(resolver, connections=connections, tls=tls, proxy=_proxy_of(config, proxy_proof))
     if not config.http2:
         return ours
     from crawlkit.net.http2 import Http2Transport  # noqa: PLC0415  (its packages are an extra)
 
-    return Http2Transport(ours, resolver, tls, connections=connections)
+    return Http2Transport(ours, resolver, tls or verified_tls(), connections=connections)
 
 
 def check_network(config: Config) -> None:
     """Raise ConfigError for settings that there is no network for."""
+    if not config.insecure:
+        _check_roots()
     if config.proxy is not None and config.group_by is GroupBy.ADDRESS:
         raise ConfigError("group_by: what is behind a proxy has no address; leave out one of group_by and proxy")
     if not config.http2:
@@ -48,6 +51,17 @@ def check_network(config: Config) -> None:
         raise ConfigError("http2: not through a proxy; leave out one of http2 and proxy")
     if importlib.util.find_spec("h2") is None:
         raise ConfigError("http2: the package h2 is not installed; install it with pip install 'crawlkit[http2]'")
+
+
+def _check_roots() -> None:
+    """Read the roots that the environment names, if any: the crawl itself reads them when it meets the first https."""
+    named = os.environ.get("SSL_CERT_FILE")
+    if not named:
+        return
+    try:
+        verified_tls()
+    except OSError as error:  # what is no certificate is an SSLError, which is one
+        raise ConfigError(f"SSL_CERT_FILE: no certificates can be read from {named}: {error.strerror or error}") from error
 
 
 def _proxy_of(config: Config, proof: bytes | None) -> Proxy | None:

@@ -18,6 +18,8 @@ NO_FILES: Final = (errno.EMFILE, errno.ENFILE)
 _OTHER_FILES: Final = 32  # that come and go: name look-ups, the state's
 _ATTEMPT_S: Final = 3.0  # for an address while another one is left; a lost SYN is sent again after one second
 Opened = TypeVar("Opened")
+MakeTls = Callable[[], ssl.SSLContext]
+"""Returns what verifies servers, the same each time; made the first time, since reading all roots takes 30 ms."""
 
 
 class Opener(Protocol):
@@ -38,13 +40,13 @@ class Opener(Protocol):
 class Direct:
     """Opens connections to the origin itself."""
 
-    def __init__(self, resolver: GuardedResolver, tls: ssl.SSLContext) -> None:
+    def __init__(self, resolver: GuardedResolver, tls: MakeTls) -> None:
         self._resolver = resolver
         self._tls = tls
 
     async def open(self, origin: Origin, new: Callable[[], Connection]) -> Connection:
         """Open one at the first of the origin's checked addresses that takes it."""
-        tls = self._tls if origin.scheme == "https" else None
+        tls = self._tls() if origin.scheme == "https" else None
 
         async def attempt(address: str, port: int) -> Connection:
             connection = await open_at(address, port, new(), tls=tls, name=origin.host)

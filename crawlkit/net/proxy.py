@@ -8,7 +8,6 @@ can resolve, names are neither looked up nor checked; addresses in URLs always a
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.client import responses
@@ -16,7 +15,7 @@ from typing import Final
 
 import httpx
 
-from crawlkit.net.connect import first_of, open_at
+from crawlkit.net.connect import MakeTls, first_of, open_at
 from crawlkit.net.request import DEFAULT_PORTS, Origin
 from crawlkit.net.resolver import GuardedResolver, check_name, host_port, is_address_literal
 from crawlkit.net.wire import Connection, Forward
@@ -50,7 +49,7 @@ class Proxy:
 class ThroughProxy:
     """Opens connections through a proxy. `tls` verifies it and the servers behind it alike."""
 
-    def __init__(self, proxy: Proxy, resolver: GuardedResolver, tls: ssl.SSLContext) -> None:
+    def __init__(self, proxy: Proxy, resolver: GuardedResolver, tls: MakeTls) -> None:
         self._proxy = proxy
         self._resolver = resolver
         self._tls = tls
@@ -88,7 +87,7 @@ class ThroughProxy:
 
     async def _reach(self, new: Callable[[], Connection]) -> Connection:
         scheme, host, port = self._proxy.origin
-        tls = self._tls if scheme == "https" else None
+        tls = self._tls() if scheme == "https" else None
 
         async def attempt(address: str, port: int) -> Connection:
             return await open_at(address, port, new(), tls=tls, name=host)
@@ -120,7 +119,7 @@ class ThroughProxy:
         inner: asyncio.Transport | None = transport
         if origin.scheme == "https":
             name, loop = origin.host.removesuffix("."), asyncio.get_running_loop()
-            inner = await loop.start_tls(transport, connection, self._tls, server_hostname=name)
+            inner = await loop.start_tls(transport, connection, self._tls(), server_hostname=name)
         else:
             transport.set_protocol(connection)
         connection.connection_made(inner or transport)

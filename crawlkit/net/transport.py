@@ -8,6 +8,7 @@ sections 9.2.2 and 15.5.9).
 """
 
 import ssl
+from functools import cache
 from typing import NamedTuple
 
 import httpx
@@ -139,7 +140,12 @@ def open_transport(
 
     `connections` is the most that will be in use at once. Without `tls` it is that of `verified_tls`.
     """
-    context = tls or verified_tls()
-    context.set_alpn_protocols(["http/1.1"])
+
+    @cache
+    def context() -> ssl.SSLContext:
+        made = tls or verified_tls()
+        made.set_alpn_protocols(["http/1.1"])
+        return made
+
     opener = Direct(resolver, context) if proxy is None else ThroughProxy(proxy, resolver, context)
     return WireTransport(Pool(opener, most_busy=connections))

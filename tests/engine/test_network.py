@@ -74,3 +74,16 @@ def test_without_its_packages_http_2_is_refused_with_the_way_out_before_there_is
     plain = subprocess.run([*command, "--no-robots"], capture_output=True, text=True, timeout=20, check=False)
     assert plain.returncode == 1
     assert "net.connect" in plain.stderr
+
+
+@pytest.mark.parametrize("roots", ["missing.pem", "empty.pem"])
+def test_roots_that_cannot_be_read_are_refused_before_there_is_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, roots: str
+) -> None:
+    (tmp_path / "empty.pem").touch()
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / roots))
+    seeds = ["http://127.0.0.1:9/"]
+    with pytest.raises(ConfigError, match=rf"^SSL_CERT_FILE: no certificates can be read from .*{roots}: \S"):
+        asyncio.run(begin(seeds, tmp_path / "x.crawl", Config(), Hooks(), Surroundings()))
+    assert not (tmp_path / "x.crawl").exists()
+    check_network(Config(insecure=True))

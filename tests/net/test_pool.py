@@ -128,7 +128,7 @@ def test_a_connection_is_kept_only_if_it_is_clear_where_the_next_answer_begins(a
 def test_more_idle_connections_than_the_bound_are_not_kept_the_longest_idle_going_first() -> None:
     async def play() -> tuple[list[bool], int, int]:
         async with many_hosts(KEEP_OK) as (server, resolver):
-            transport = WireTransport(Pool(Direct(resolver, NO_ROOTS), most_busy=1, most_idle=3))
+            transport = WireTransport(Pool(Direct(resolver, lambda: NO_ROOTS), most_busy=1, most_idle=3))
             fetcher = Fetcher(transport, timeout_s=LONG_S, max_body_bytes=100, user_agent="testkit/1.0")
             for n in range(5):
                 await fetcher.fetch(f"http://h{n}.example/")
@@ -146,7 +146,7 @@ def test_more_idle_connections_than_the_bound_are_not_kept_the_longest_idle_goin
 def test_idle_connections_that_servers_closed_take_no_room() -> None:
     async def play() -> int:
         async with many_hosts(KEEP_OK) as (server, resolver):
-            transport = WireTransport(Pool(Direct(resolver, NO_ROOTS), most_busy=1, most_idle=3))
+            transport = WireTransport(Pool(Direct(resolver, lambda: NO_ROOTS), most_busy=1, most_idle=3))
             fetcher = Fetcher(transport, timeout_s=LONG_S, max_body_bytes=100, user_agent="testkit/1.0")
             for n in range(3):
                 await fetcher.fetch(f"http://h{n}.example/")
@@ -164,7 +164,7 @@ def test_idle_connections_that_servers_closed_take_no_room() -> None:
 def test_a_connection_on_which_something_came_unasked_is_not_taken_even_before_the_loop_has_closed_it() -> None:
     async def play() -> None:
         async with many_hosts(KEEP_OK) as (_, resolver):
-            pool = Pool(Direct(resolver, NO_ROOTS), most_busy=1)
+            pool = Pool(Direct(resolver, lambda: NO_ROOTS), most_busy=1)
             origin = Origin("http", "a.example", 80)
             connection = await pool.connect(origin)
             await connection.ask(b"GET / HTTP/1.1\r\n\r\n")
@@ -365,7 +365,7 @@ class SilentLoop(asyncio.SelectorEventLoop):
 
 
 async def _connect_in_vain() -> None:
-    pool = Pool(Direct(GuardedResolver(parse_resolves(["*=127.0.0.1:9"])), NO_ROOTS), most_busy=1)
+    pool = Pool(Direct(GuardedResolver(parse_resolves(["*=127.0.0.1:9"])), lambda: NO_ROOTS), most_busy=1)
     with pytest.raises(asyncio.CancelledError):
         await pool.connect(Origin("http", "a.test", 80))
     async with asyncio.timeout(5):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
@@ -9,9 +10,10 @@ import uvloop
 
 from crawlkit.model import FetchFailure, Reason, Response
 from crawlkit.net.decode import ACCEPT_ENCODING
+from crawlkit.net.fetch import Fetcher
 from crawlkit.net.resolver import GuardedResolver, parse_resolves
 from crawlkit.net.transport import open_transport
-from tests.net.client import NO_ROOTS, fetch_scripts, open_fetcher, resolver_for
+from tests.net.client import LONG_S, NO_ROOTS, fetch_scripts, open_fetcher, resolver_for
 from tests.net.raw_server import End, RawServer, Script, raw_server
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -221,3 +223,21 @@ def test_a_408_on_a_new_connection_is_the_answer() -> None:
     (answer,) = asyncio.run(fetch_scripts(Script((STALE,))))
     assert isinstance(answer, Response)
     assert answer.status == 408
+
+
+def test_roots_are_read_for_the_first_https_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+
+    async def fetch() -> tuple[Response | FetchFailure, Response | FetchFailure]:
+        async with raw_server([KEEP_OK]) as server:
+            transport = open_transport(await resolver_for(server), connections=1)
+            fetcher = Fetcher(transport, timeout_s=LONG_S, max_body_bytes=1 << 20, user_agent="testkit/1.0")
+            try:
+                return await fetcher.fetch(server.url()), await fetcher.fetch(server.url(scheme="https"))
+            finally:
+                await transport.aclose()
+
+    plain, secure = asyncio.run(fetch())
+    assert isinstance(plain, Response)
+    assert isinstance(secure, FetchFailure)
+    assert "No such file" in secure.message

@@ -95,8 +95,9 @@ def test_a_name_that_the_package_does_not_have_is_an_attribute_error() -> None:
     assert set(crawlkit.__all__) <= set(dir(crawlkit))
 
 
-def test_a_command_begins_with_its_program_set_aside_from_the_garbage_and_leaves_without_taking_it_apart(tmp_path: Path) -> None:
-    ended = run([sys.executable, "-c", AT_THE_END, "status", "none.crawl"], cwd=tmp_path)
+def test_a_command_begins_with_its_program_set_aside_and_leaves_without_taking_it_apart(tmp_path: Path) -> None:
+    buffered = {"PYTHONUNBUFFERED": ""}
+    ended = run([sys.executable, "-c", AT_THE_END, "status", "none.crawl"], cwd=tmp_path, env=buffered)
     assert ended.status == ExitStatus.STATE
     assert ended.out == b"collecting True 10000 True\n"
     assert "taken apart" not in ended.err
