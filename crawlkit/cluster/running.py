@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -134,9 +134,16 @@ def replace_settings(directory: Path, table: Table, config: Config) -> Table:
     return table
 
 
+class _Idle(NamedTuple):
+    """A partition that owns nothing: whether it has anything to do all the same, and letters it posted but did not take in."""
+
+    owes: bool
+    letters_apart: int
+
+
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The partitions that have to run: those that own anything, and those whose letters still wait.
+    """The partitions that have to run: those that own anything, and those whose letters wait or that a kill kept from ending.
 
     `letters_apart` is how many more letters the others have posted than taken in: their owners have them.
     """
@@ -147,29 +154,26 @@ class Members:
     @classmethod
     def of(cls, directory: Path, table: Table) -> "Members":
         """Look at those that own nothing."""
-        idle = cls._idle(table)
-        return cls._of(table, {number: _letters(member_directory(directory, number)) for number in idle})
+        return cls._of(table, {number: _idle(member_directory(directory, number)) for number in _idle_in(table)})
 
     @classmethod
     async def found(cls, places: Places, table: Table) -> "Members":
         """Look at those that own nothing, wherever they lie."""
-        idle = cls._idle(table)
-        return cls._of(table, dict(zip(idle, await _of_all(places, idle, _letters), strict=True)))
-
-    @staticmethod
-    def _idle(table: Table) -> list[int]:
-        return sorted(set(range(len(table.members))) - set(table.owners))
+        idle = _idle_in(table)
+        return cls._of(table, dict(zip(idle, await _of_all(places, idle, _idle), strict=True)))
 
     @classmethod
-    def _of(cls, table: Table, idle: Mapping[int, tuple[int, int]]) -> "Members":
-        """Return them, from what there is of letters in each of those that own nothing."""
-        with_letters = {number for number, (waiting, _) in idle.items() if waiting}
-        letters_apart = sum(apart for number, (_, apart) in idle.items() if number not in with_letters)
-        return cls(sorted(set(table.owners) | with_letters), letters_apart)
+    def _of(cls, table: Table, idle: Mapping[int, _Idle]) -> "Members":
+        owing = {number for number, each in idle.items() if each.owes}
+        letters_apart = sum(each.letters_apart for number, each in idle.items() if number not in owing)
+        return cls(sorted(set(table.owners) | owing), letters_apart)
 
 
-def _letters(directory: Path) -> tuple[int, int]:
-    """Return how many letters of a partition wait, and how many more it has posted than taken in."""
+def _idle_in(table: Table) -> list[int]:
+    return sorted(set(range(len(table.members))) - set(table.owners))
+
+
+def _idle(directory: Path) -> _Idle:
     with open_crawl_for_reading(directory) as crawl:
         letters = crawl.letters()
-    return letters.waiting, letters.posted - letters.taken
+        return _Idle(letters.waiting > 0 or not crawl.counters.finished, letters.posted - letters.taken)

@@ -72,7 +72,7 @@ class PartitionedSimulation:
         self.figures = Figures()
         self._spoilt = () if self.world.has_texts else ("empty",)  # what a filter forgot is paid for once more
         # A filter that we took bits from lacks them, and leaves rows of which only their own partition's check knows.
-        self._unseen = {Rule.FILTER, Rule.EDGES_DISTANCES} if self._spoilt else set[Rule]()
+        self._unseen = {Rule.FILTER, Rule.SEEDS, Rule.EDGES_DISTANCES} if self._spoilt else set[Rule]()
         self._disturbances = self.rng.randint(0, MOST_RUNS)
         self.config = Config(
             retries=RETRIES,

@@ -73,3 +73,11 @@ def test_who_owns_nothing_runs_as_long_as_its_letters_wait_and_what_it_posted_is
         state.letters.acknowledge(7, 3)
         state.checkpoint()
     assert members(directory) == Members([0], 3)
+
+
+def test_who_owns_nothing_runs_once_more_where_a_kill_kept_it_from_saying_that_it_has_finished(directory: Path) -> None:
+    with CrawlState.open(member_directory(directory, 1)) as state:
+        state.counters.finished = False
+        state.checkpoint()
+
+    assert members(directory) == Members([0, 1], 0)
