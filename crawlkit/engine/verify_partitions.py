@@ -83,13 +83,21 @@ class _Others(Whole):
         return _least(self._partitions, self._stores, url)
 
     def is_excused(self, url: str) -> bool:
-        """Whether a letter about a URL waits, or its owner may have refused it for more than the URL."""
-        if not self.is_elsewhere(url):
+        """Whether a letter about a URL waits, or its owner may have refused it for more than the URL.
+
+        Once rows have moved the letter may wait with any partition, and be about a URL that lies here by now.
+        """
+        moved = self._partitions.table.version > 1
+        if not moved and not self.is_elsewhere(url):
             return False
         if self._on_the_way is None:
-            letters = self._stores[self._number].walk(keys.LETTER, keys.after(keys.LETTER))
-            self._on_the_way = {decode_letter(value).url for _, value in letters}
+            senders = self._stores if moved else [self._stores[self._number]]
+            self._on_the_way = {url for sender in senders for url in _urls_of_letters(sender)}
         return url in self._on_the_way or self._partitions.owner_of(host_of(url)) in self._lenient
+
+
+def _urls_of_letters(store: Store) -> Iterator[str]:
+    return (decode_letter(value).url for _, value in store.walk(keys.LETTER, keys.after(keys.LETTER)))
 
 
 def _least(partitions: Partitions, stores: Sequence[Store], url: str) -> Head | None:

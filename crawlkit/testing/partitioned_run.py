@@ -196,9 +196,9 @@ class Run:
     def _deliver(self) -> None:
         """Let a parcel or a receipt arrive; one for a partition that is not there is lost."""
         message = self._scene.post.take(self._clock.now())
-        partition = self._processes[message.to].partition
-        if partition in self.partitions:
-            partition.deliver(message)
+        process = self._processes.get(message.to)  # in an earlier run it may have been for one that has nothing to do now
+        if process is not None and process.partition in self.partitions:
+            process.partition.deliver(message)
 
     def _hear(self, number: int) -> None:
         """Take in the next message of a partition, or that there is none any more."""
