@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,7 +42,7 @@ from crawlkit.testing.draws import manners as drawn_manners
 from crawlkit.testing.partition import Scene
 from crawlkit.testing.partitioned_run import Figures, Places, Run
 from crawlkit.testing.simulation import Simulation, check_records, dump, naming
-from crawlkit.testing.watch import Watch, require
+from crawlkit.testing.watch import TrapMet, Watch, require
 from crawlkit.testing.ways import Post, Weather
 from crawlkit.testing.world import RETRIES, make_divided_world
 
@@ -83,6 +84,11 @@ class PartitionedSimulation:
             **drawn_manners(self.rng),
             **archive_settings(self.fate),
         )
+
+    def spend_freely(self) -> None:
+        """Crawl with the usual template budget."""
+        self.budget = Config().template_budget
+        self.config = replace(self.config, template_budget=self.budget)
 
     def run(self) -> bytes:
         """Crawl to the end; return the dump of the records. SimulationError if a promise is broken on the way."""
@@ -216,13 +222,18 @@ def simulated(kind: Callable[[int, Path], S], seed: int, module: str) -> S:
         tempfile.TemporaryDirectory(dir=shared_memory if shared_memory.is_dir() else None) as directory,
     ):
         divided = kind(seed, Path(directory) / "divided")
-        limits, budget = divided.limits[-1:], divided.budget
-        calm = Simulation(
-            seed, Path(directory) / "whole", calm=True, world=divided.world, limits=limits, template_budget=budget
-        )
-        whole = calm.run()
+        try:
+            whole = _undisturbed(seed, Path(directory) / "whole", divided)
+        except TrapMet:
+            divided.spend_freely()
+            whole = _undisturbed(seed, Path(directory) / "again", divided)
         require(whole == divided.run(), "the report of the crawl in partitions differs from that of the one that is one")
         return divided
+
+
+def _undisturbed(seed: int, directory: Path, divided: PartitionedSimulation) -> bytes:
+    limits, budget = divided.limits[-1:], divided.budget
+    return Simulation(seed, directory, calm=True, world=divided.world, limits=limits, template_budget=budget).run()
 
 
 def seeds_of(module: str, arguments: Sequence[str] | None) -> range:

@@ -37,7 +37,7 @@ from crawlkit.testing.archived import archive_settings, exchange_of
 from crawlkit.testing.clock import ManualClock
 from crawlkit.testing.draws import depth_limits
 from crawlkit.testing.draws import manners as drawn_manners
-from crawlkit.testing.watch import Flight, SimulationError, Watch, require
+from crawlkit.testing.watch import Flight, SimulationError, Watch, check_for_traps, require
 from crawlkit.testing.world import RETRIES, World, make_world
 
 MOST_STEPS = 40_000
@@ -289,12 +289,12 @@ class Simulation:
         with CrawlState.open(self._directory) as state:
             counters = state.counters
             records = list(state.pages.walk())
+        check_for_traps(counters)
         check_records({record.url: record for record in records}, self.expected)
         kinds = [record.kind for record in records]
         counted = (counters.pages, counters.redirects, counters.failures, counters.excluded)
         require(counted == tuple(kinds.count(kind) for kind in type(kinds[0])), f"the counters say {counted}")
-        require((counters.queued, counters.seen) == (0, len(records)), f"{counters.queued} queued, {counters.seen} seen")
-        require(counters.sitemaps == 0, f"{counters.sitemaps} sitemaps wait")
+        require((counters.queued, counters.sitemaps, counters.seen) == (0, 0, len(records)), f"{counters} are left")
         require(counters.hosts == len({host_of(record.url) for record in records}), f"the counters say {counters.hosts} hosts")
         require(counters.finished, "the crawl has finished and does not say so")
         transient = {OrderReason.TRANSIENT} if any(is_transient(record.reason) for record in records) else set[str]()

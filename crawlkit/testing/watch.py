@@ -12,9 +12,10 @@ from typing import assert_never
 import msgspec
 
 from crawlkit.config import Config
-from crawlkit.model import Facts, FetchFailure, Job, PageJob, Response, RobotsJob, SitemapJob
+from crawlkit.model import Facts, FetchFailure, Job, OrderReason, PageJob, Response, RobotsJob, SitemapJob
 from crawlkit.policy.urls import host_of
 from crawlkit.sitemap import Sitemap
+from crawlkit.state.counters import Counters
 from crawlkit.testing.world import RETRIES, World
 
 _EARLY_S = 1e-6  # what sums of floats may be off
@@ -25,10 +26,20 @@ class SimulationError(AssertionError):
     """A promise was broken."""
 
 
+class TrapMet(SimulationError):
+    """What the web has was refused as a trap: order decides what a very small budget is spent on, as the report says."""
+
+
 def require(holds: bool, promise: str) -> None:
     """Raise SimulationError with the promise that does not hold."""
     if not holds:
         raise SimulationError(promise)
+
+
+def check_for_traps(counters: Counters) -> None:
+    """Raise TrapMet if anything was refused as a trap."""
+    if OrderReason.TRAP in counters.reasons:
+        raise TrapMet(f"refused as a trap: {counters.refused}")
 
 
 @dataclass(frozen=True, slots=True)
