@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
+from crawlkit.state.directory import holder, is_held
+
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE_S = 60.0
 POLL_S = 0.001
@@ -93,3 +95,41 @@ def wait_until(condition: Callable[[], bool], timeout_s: float = PATIENCE_S) -> 
     while not condition():
         assert time.monotonic() < until_s, "waited in vain"
         never.wait(POLL_S)
+
+
+def wait_while_running(process: "subprocess.Popen[bytes]", condition: Callable[[], bool]) -> None:
+    """Wait until `condition` holds of what a process does; fail with what it wrote, and at once if it ends without that."""
+
+    def has_come() -> bool:
+        is_over = process.poll() is not None  # looked at first: what it did last counts
+        if condition():
+            return True
+        assert not is_over, "ended in vain"
+        return False
+
+    try:
+        wait_until(has_come)
+    except AssertionError as error:
+        error.add_note(_last_words(process))
+        raise
+
+
+def _last_words(process: "subprocess.Popen[bytes]", timeout_s: float = 10.0) -> str:
+    """Kill a process and return how it ended and what it wrote to standard error, unless others hold that open."""
+    process.kill()
+    err: bytes | None
+    try:
+        _, err = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired as late:
+        err = late.stderr
+    return f"status {process.poll()}\n{(err or b'').decode(errors='backslashreplace')}"
+
+
+def runner(directory: Path, driver: int | None = None) -> int | None:
+    """Return the process that runs the crawl in a directory, None if none does.
+
+    The text of `LOCK` only informs: it stays when its process is gone. That of a partition names the `driver`, which made the
+    directory, until the partition's own process has opened it; killed in its stead the driver would take the crawl with it.
+    """
+    pid = holder(directory) if is_held(directory) else None
+    return None if pid == driver else pid

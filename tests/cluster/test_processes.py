@@ -17,13 +17,13 @@ from crawlkit.clock import SystemClock
 from crawlkit.cluster import founding
 from crawlkit.errors import ExitStatus
 from crawlkit.state.checkpoint import read_summary
-from crawlkit.state.directory import holder, is_begun
+from crawlkit.state.directory import DirectoryLock, holder, is_begun
 from crawlkit.state.partitions import member_directory, read_table
 from crawlkit.surfaces.cli import run_cli
 from crawlkit.testing.graph import Features, make_graph
 from crawlkit.testing.log import Request
 from crawlkit.testing.server import SiteServer
-from tests.processes import Ended, command, crawlkit, ended, started, wait_until
+from tests.processes import Ended, command, crawlkit, ended, runner, started, wait_while_running
 
 pytestmark = pytest.mark.slow
 
@@ -78,10 +78,11 @@ def expected(server: SiteServer, tmp_path: Path) -> bytes:
     return records(directory)
 
 
-def pids(directory: Path) -> dict[int, int]:
-    """Return the process of each partition that runs."""
-    found = {number: holder(member_directory(directory, number)) for number in range(len(read_table(directory).members))}
-    return {number: pid for number, pid in found.items() if pid is not None}
+def pids(directory: Path, driver: int) -> list[int]:
+    """Return the processes of those partitions that run."""
+    members = range(len(read_table(directory).members))
+    found = (runner(member_directory(directory, number), driver) for number in members)
+    return [pid for pid in found if pid is not None]
 
 
 def pages(directory: Path) -> int:
@@ -97,6 +98,16 @@ def found_crawl(directory: Path) -> None:
 
 def has_pages(directory: Path, count: int) -> bool:
     return is_begun(directory) and pages(directory) >= count
+
+
+def test_who_made_a_partition_is_not_taken_for_its_process(tmp_path: Path) -> None:
+    found_crawl(tmp_path / "crawl")
+    member = member_directory(tmp_path / "crawl", 0)
+    assert holder(member) == os.getpid()
+    assert runner(member) is None
+    with DirectoryLock(member):
+        assert runner(member) == os.getpid()
+        assert runner(member, driver=os.getpid()) is None  # as a partition that has the lock and has not written its own yet
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
@@ -119,9 +130,10 @@ def test_a_partition_that_is_killed_is_started_again_and_nothing_is_lost(
     arguments = command("run", "http://h1.test/", "-d", directory, *options(server, "--delay", "20ms", "--partitions", "2"))
     with started(arguments, tmp_path) as process:
         for moment in sorted(rng.sample(range(1, 120), 3)):
-            wait_until(lambda moment=moment: has_pages(directory, moment))  # type: ignore[misc]
-            with contextlib.suppress(ProcessLookupError):  # it was killed and has not been started again yet
-                os.kill(rng.choice(list(pids(directory).values())), signal.SIGKILL)
+            wait_while_running(process, lambda moment=moment: has_pages(directory, moment))  # type: ignore[misc]
+            if running := pids(directory, process.pid):  # none: those that were killed have not been started again yet
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(rng.choice(running), signal.SIGKILL)
         assert ended(process).status == 0
     assert records(directory) == expected
 
@@ -137,7 +149,7 @@ def test_whatever_kills_the_driver_the_partitions_end_and_a_resume_goes_on(
         with started(arguments, tmp_path) as process:
             so_far = pages(directory) if is_begun(directory) else 0
             moment = rng.randint(so_far + 1, so_far + 40)
-            wait_until(lambda moment=moment: has_pages(directory, moment))  # type: ignore[misc]
+            wait_while_running(process, lambda moment=moment: has_pages(directory, moment))  # type: ignore[misc]
             process.kill()
             assert ended(process).status == -signal.SIGKILL  # its partitions write to the same pipe: they are gone, in silence
         arguments = command("resume", directory, "-q")
@@ -157,7 +169,7 @@ def test_the_number_of_partitions_may_change_with_each_resume(
     for partitions in (3, 2):
         with started(arguments, tmp_path) as process:
             moment = (pages(directory) if is_begun(directory) else 0) + rng.randint(1, 40)
-            wait_until(lambda moment=moment: has_pages(directory, moment))  # type: ignore[misc]
+            wait_while_running(process, lambda moment=moment: has_pages(directory, moment))  # type: ignore[misc]
             process.kill()
         arguments = command("resume", directory, "-q", "--exit-zero", "--partitions", str(partitions))
     with started(arguments, tmp_path) as process:
@@ -184,7 +196,7 @@ def test_a_first_signal_stops_all_partitions_in_order(server: SiteServer, tmp_pa
     directory = tmp_path / "crawl"
     arguments = command("run", "http://h1.test/", "-d", directory, *options(server, "--delay", "20ms", "--partitions", "2"))
     with started(arguments, tmp_path) as process:
-        wait_until(lambda: has_pages(directory, 10))
+        wait_while_running(process, lambda: has_pages(directory, 10))
         process.send_signal(signal.SIGINT)
         stopped = ended(process)
     assert stopped.status == ExitStatus.SIGINT

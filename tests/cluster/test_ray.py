@@ -17,14 +17,14 @@ import pytest
 
 from crawlkit.errors import ExitStatus
 from crawlkit.state.checkpoint import read_summary
-from crawlkit.state.directory import holder, is_begun, is_held
+from crawlkit.state.directory import is_begun, is_held
 from crawlkit.state.layout import MEMBERS
 from crawlkit.surfaces.cli import run_cli
 from crawlkit.testing.graph import make_graph
 from crawlkit.testing.log import Request
 from crawlkit.testing.server import SiteServer
 from tests.cluster.ray_cluster import OWN_DISK
-from tests.processes import ROOT, Ended, command, crawlkit, environment, started, wait_until
+from tests.processes import ROOT, Ended, command, crawlkit, environment, runner, started, wait_until, wait_while_running
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install crawlkit[ray]"
@@ -115,14 +115,15 @@ def test_whatever_is_killed_and_whichever_engine_goes_on_the_report_is_that_of_o
     before = len(server.log)
     others = ["--delay", "20ms", "--partitions", "3", *on_ray(cluster)]
     with started(command("run", "http://h1.test/", "-d", directory, *options(server, *others)), tmp_path) as process:
-        wait_until(lambda: has_pages(directory, 10))
+        wait_while_running(process, lambda: has_pages(directory, 10))
+        running = [pid for member in members(directory) if (pid := runner(member, process.pid)) is not None]
         with contextlib.suppress(ProcessLookupError):
-            os.kill(holder(random.Random(seed).choice(members(directory))) or 0, signal.SIGKILL)
-        wait_until(lambda: has_pages(directory, 40))
+            os.kill(random.Random(seed).choice(running), signal.SIGKILL)
+        wait_while_running(process, lambda: has_pages(directory, 40))
         process.kill()
     wait_until(lambda: not any(map(is_held, members(directory))))  # actors end with their driver
     with started(command("resume", directory, "-q"), tmp_path) as process:  # as processes
-        wait_until(lambda: has_pages(directory, 70))
+        wait_while_running(process, lambda: has_pages(directory, 70))
         process.kill()
     done = crawlkit("resume", directory, "-q", *on_ray(cluster), cwd=tmp_path)
     assert (done.status, done.err) == (0, "")

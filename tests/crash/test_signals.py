@@ -18,7 +18,7 @@ from crawlkit.testing.graph import make_graph
 from crawlkit.testing.log import RequestLog
 from crawlkit.testing.server import SiteServer
 from crawlkit.testing.site import Fault, Reply, Site, page
-from tests.processes import Ended, checked, command, ended, started, wait_until
+from tests.processes import Ended, checked, command, ended, started, wait_until, wait_while_running
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +97,7 @@ def test_the_second_signal_ends_the_process_at_once(
     with SiteServer(site) as server:
         with started(run_arguments(server, crawl, "--timeout", "50s", "--checkpoint-interval", "20ms"), tmp_path) as process:
             assert server.log.wait_for(lambda log: "/stalled" in pages(log))
-            wait_until(lambda: read_summary(crawl).counters.pages == 1)
+            wait_while_running(process, lambda: read_summary(crawl).counters.pages == 1)
             process.send_signal(signal.SIGINT)
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(0.3)
@@ -130,7 +130,7 @@ def test_a_signal_while_a_crawl_is_made_leaves_nothing_begun_or_a_crawl_to_resum
         for turn in range(2):
             crawl = tmp_path / f"stopped{turn}.crawl"
             with started(run_arguments(server, crawl), tmp_path) as process:
-                wait_until(crawl.exists)
+                wait_while_running(process, crawl.exists)
                 until_s = time.monotonic() + rng.uniform(0, 0.03)
                 wait_until(lambda: time.monotonic() >= until_s)  # noqa: B023  (called before the next turn)
                 process.send_signal(number)
@@ -149,7 +149,7 @@ def test_a_signal_while_a_crawl_is_opened_ends_with_the_resume_line(
     with SiteServer(make_graph(20, 3).site()) as server:
         assert run_cli(["run", f"{server.url}/", "--dir", str(crawl), "-q", *FAST, "--max-pages", "3"]) == ExitStatus.DONE
         with started(command("resume", crawl, "--set", "max_pages=none", "--set", "delay=1h"), tmp_path) as process:
-            wait_until(lambda: holder(crawl) == process.pid)
+            wait_while_running(process, lambda: holder(crawl) == process.pid)
             process.send_signal(number)
             result = ended(process, timeout_s=40)
         assert result.status == status
@@ -172,7 +172,7 @@ def hammered(process: "subprocess.Popen[bytes]", number: signal.Signals, gap_s: 
 def test_signals_without_end_never_show_a_traceback(tmp_path: Path, crawl: Path, gap_s: float) -> None:
     with SiteServer(make_graph(30, 3).site(delay_s=0.02)) as server:
         with started(run_arguments(server, crawl, "--host-concurrency", "2"), tmp_path) as process:
-            wait_until(crawl.exists)
+            wait_while_running(process, crawl.exists)
             assert hammered(process, signal.SIGINT, gap_s).status == ExitStatus.SIGINT
         if is_begun(crawl):
             assert run_cli(["resume", str(crawl), "-q"]) == ExitStatus.DONE
@@ -184,7 +184,7 @@ def test_a_report_that_is_interrupted_shows_no_traceback(tmp_path: Path, crawl: 
         run_cli(["run", f"{server.url}/", "--dir", str(crawl), "-q", *FAST])
     # Nobody reads its output, which is more than a pipe holds.
     with started(command("report", crawl, "--format", "jsonl"), tmp_path) as process:
-        wait_until(lambda: holder(crawl) == process.pid)
+        wait_while_running(process, lambda: holder(crawl) == process.pid)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.3)
         process.send_signal(signal.SIGINT)

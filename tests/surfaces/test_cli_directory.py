@@ -10,7 +10,7 @@ import pytest
 
 from crawlkit.testing.server import SiteServer
 from crawlkit.testing.site import Site, page
-from tests.processes import Ended, command, ended, started, wait_until
+from tests.processes import Ended, command, ended, started, wait_while_running
 from tests.surfaces.conftest import Cli, Said
 
 FAST = ("--delay", "0", "--retries", "0")
@@ -96,7 +96,7 @@ def test_a_running_crawl_is_refused_by_the_pid_that_holds_it(cli: Cli, server: S
 def test_a_crawl_still_being_made_is_refused_by_its_pid(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
     with started(command("run", f"{server.url}/", "-d", "x.crawl", "--delay", "1h"), tmp_path) as process:
         lock = tmp_path / "x.crawl" / "LOCK"
-        wait_until(lambda: lock.exists() and lock.read_text() == f"{process.pid}\n")
+        wait_while_running(process, lambda: lock.exists() and lock.read_text() == f"{process.pid}\n")
         # Between the making and the end of the run there is no moment at which a second one may begin.
         refused(cli("run", f"{server.url}/", "-d", "x.crawl"))
 

@@ -8,7 +8,7 @@ import pytest
 
 from crawlkit.testing.server import SiteServer
 from crawlkit.testing.site import Site, page
-from tests.processes import command, ended, started, wait_until
+from tests.processes import command, ended, started, wait_while_running
 from tests.surfaces.conftest import Cli
 
 FAST = ("--delay", "0", "--retries", "0")
@@ -47,7 +47,7 @@ def test_a_plugin_that_hangs_ends_with_the_second_signal_and_nothing_is_lost(ser
     )
     run = command("run", f"{server.url}/", "-d", "x.crawl", *FAST, "--checkpoint-interval", "1ms", "--plugin", "plug.py")
     with started(run, tmp_path) as process:
-        wait_until((tmp_path / "hangs").exists)
+        wait_while_running(process, (tmp_path / "hangs").exists)
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
         said = ended(process)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.processes import command, started, wait_until
+from tests.processes import command, started, wait_while_running
 from tests.surfaces.conftest import Cli
 
 FAST = ("--delay", "0", "--host-concurrency", "4", "--retries", "0", "-q")
@@ -146,7 +146,7 @@ def test_over_a_kill_and_a_resume_it_goes_by_the_earlier_crawl(cli: Cli, site: t
     changing.asked.clear()
     arguments = ("run", seed, "-d", "b.crawl", "--since", "a.crawl", *FAST, "--checkpoint-interval", "10ms")
     with started(command(*arguments), tmp_path) as process:
-        wait_until(lambda: len(changing.asked) > 40)
+        wait_while_running(process, lambda: len(changing.asked) > 40)
         process.send_signal(signal.SIGKILL)
         process.wait()
     changing.answered.clear()

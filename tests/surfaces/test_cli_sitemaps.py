@@ -10,7 +10,7 @@ import pytest
 
 from crawlkit.testing.server import SiteServer
 from crawlkit.testing.site import Reply, Site, page, robots, status
-from tests.processes import command, started, wait_until
+from tests.processes import command, started, wait_while_running
 from tests.surfaces.conftest import Cli
 
 FAST = ("--delay", "0", "--host-concurrency", "4", "--retries", "0", "-d", "x.crawl")
@@ -98,7 +98,7 @@ def test_a_kill_while_a_large_one_is_taken_in_loses_nothing(cli: Cli, tmp_path: 
     with SiteServer(site) as server:
         arguments = ("run", f"{server.url}/", "--sitemaps", "--checkpoint-interval", "20ms", "-q", *FAST)
         with started(command(*arguments), tmp_path) as process:
-            wait_until(lambda: any(request.target == "/big.xml" for request in server.log[:]))
+            wait_while_running(process, lambda: any(request.target == "/big.xml" for request in server.log[:]))
             process.send_signal(signal.SIGKILL)
             process.wait()
         assert cli("resume", "x.crawl", "-q").status == 0

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from crawlkit.testing.server import SiteServer
-from tests.processes import command, crawlkit, ended, started, wait_until
+from tests.processes import command, crawlkit, ended, started, wait_while_running
 from tests.surfaces.control.crawls import running, status_of
 
 SAYS_NOTHING = b""
@@ -123,8 +123,8 @@ def test_a_socket_that_a_kill_left_is_replaced(server: SiteServer, tmp_path: Pat
     assert (found["state"], found["live"], found["pages"]) == ("stopped", False, 1)
     assert crawlkit("report", "x.crawl", cwd=tmp_path).out.count(b"URL:") == 1
     assert crawlkit("verify", "x.crawl", cwd=tmp_path).status == 0
-    with started(command("resume", "x.crawl"), tmp_path):
-        wait_until(lambda: status_of(tmp_path)["live"])
+    with started(command("resume", "x.crawl"), tmp_path) as process:
+        wait_while_running(process, lambda: status_of(tmp_path)["live"])
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_none_for_us(server: SiteServer, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crawlkit.testing.server import SiteServer
-from tests.processes import command, crawlkit, ended, started, wait_until
+from tests.processes import command, crawlkit, ended, started, wait_while_running
 from tests.surfaces.control.crawls import A, B, running, said, status_of
 
 
@@ -56,7 +56,7 @@ def test_a_seed_is_added_to_a_running_crawl_and_dropping_ends_it(server: SiteSer
         line = said(crawlkit("add", "x.crawl", B, A, cwd=tmp_path))
         assert "added 1 of 2 seeds; 1 were seeds already; 1 are outside of the scope" in line
         assert server.log.wait_for(lambda log: len(log) == 2)
-        wait_until(lambda: status_of(tmp_path)["pages"] == 2)
+        wait_while_running(process, lambda: status_of(tmp_path)["pages"] == 2)
         assert hosts(tmp_path) == {"a.test": "gap"}
         said(crawlkit("hosts", "x.crawl", "drop", "A.test", cwd=tmp_path))
         assert ended(process).status == 1
@@ -115,7 +115,7 @@ def test_what_was_answered_is_on_disk(server: SiteServer, tmp_path: Path) -> Non
     settings = ("--delay", "1h", "--no-robots", "--checkpoint-interval", "1h", "--resolve", resolve)
     with started(command("run", A, "-d", "x.crawl", *settings), tmp_path) as process:
         assert server.log.wait_for(lambda log: len(log) == 1)
-        wait_until(lambda: status_of(tmp_path)["pages"] == 1)
+        wait_while_running(process, lambda: status_of(tmp_path)["pages"] == 1)
         said(crawlkit("pause", "x.crawl", cwd=tmp_path))
         said(crawlkit("hosts", "x.crawl", "hold", "a.test", "1h", cwd=tmp_path))
         said(crawlkit("add", "x.crawl", "http://c.test/", cwd=tmp_path))

@@ -186,7 +186,7 @@ def test_a_signal_ends_it_without_leaving_a_half_written_file(make: Make, tmp_pa
     directory = make(page(f"http://a.test/{n}", links=links) for n in range(2000))
     half = tmp_path / "out.tmp"
     with processes.started(processes.command("export", directory, "--to", "csv", "-o", tmp_path / "out"), tmp_path) as process:
-        processes.wait_until(lambda: half.exists() and half.stat().st_size > 0)
+        processes.wait_while_running(process, lambda: half.exists() and half.stat().st_size > 0)
         process.send_signal(number)
         assert processes.ended(process).status == 128 + number
     assert [path.name for path in tmp_path.iterdir()] == ["x.crawl"]

@@ -31,7 +31,7 @@ from crawlkit.surfaces.metrics.tally import Histogram, Tally
 from crawlkit.testing.fakeweb import FakeWeb
 from crawlkit.testing.server import SiteServer
 from crawlkit.testing.site import Fault, Reply, Site, page, redirect, robots
-from tests.processes import PATIENCE_S, command, ended, started, wait_until
+from tests.processes import PATIENCE_S, command, ended, started, wait_while_running
 from tests.surfaces.conftest import Cli
 from tests.surfaces.control.crawls import SITE as SLOW_SITE
 from tests.surfaces.control.crawls import running
@@ -85,7 +85,7 @@ def url_said_by(process: Any) -> str:
 def test_a_running_crawl_is_asked_for_its_metrics(tmp_path: Path) -> None:
     with SiteServer(SLOW_SITE) as server, running(tmp_path, server, "--metrics", ":0", "--no-progress") as process:
         url = url_said_by(process)
-        wait_until(lambda: samples_of(get(url))["crawlkit_hosts{state=gap}"] == 1)
+        wait_while_running(process, lambda: samples_of(get(url))["crawlkit_hosts{state=gap}"] == 1)
         found = samples_of(get(url))
         expected = {
             "crawlkit_requests_total": 1,
