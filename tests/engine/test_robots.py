@@ -226,6 +226,29 @@ def test_a_crawl_delay_is_in_force_for_the_first_page_and_survives(drive: Drive)
     assert [at for at, _ in crawl.requests] == pytest.approx([0, 30, 60], abs=1e-3)
 
 
+def test_a_crawl_delay_that_was_written_holds_after_a_kill(drive: Drive) -> None:
+    crawl = drive({ROBOTS: file("Crawl-delay: 30"), SEED: page()}, delay=1.0)
+    crawl.settle(crawl.next_job())
+    crawl.checkpoint()
+
+    crawl.reopen()
+    crawl.drain()
+
+    assert [url for _, url in crawl.requests] == [ROBOTS, SEED]
+    assert [at for at, _ in crawl.requests] == pytest.approx([0, 30], abs=1e-3)
+
+
+def test_a_crawl_delay_that_a_kill_lost_is_learnt_again_before_any_page(drive: Drive) -> None:
+    crawl = drive({ROBOTS: file("Crawl-delay: 30"), SEED: page()}, delay=1.0)
+    crawl.settle(crawl.next_job())
+
+    crawl.reopen()
+    crawl.drain()
+
+    assert [url for _, url in crawl.requests] == [ROBOTS, ROBOTS, SEED]
+    assert [at for at, _ in crawl.requests] == pytest.approx([0, 1, 31], abs=1e-3)  # robots.txt after a gap of ours
+
+
 def test_a_crawl_delay_above_the_longest_accepted_excludes_the_urls_of_its_origin_at_once(drive: Drive) -> None:
     slow = f"{A}:8080"
     web: Web = {
