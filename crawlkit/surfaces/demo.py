@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from crawlkit.errors import CrawlError, ExitStatus
+from crawlkit.errors import CrawlError, ExitStatus, UsageError
 from crawlkit.testing.graph import Features, Graph, make_graph
 from crawlkit.testing.log import RequestLog
 from crawlkit.testing.server import SiteServer
@@ -56,7 +56,7 @@ def demo_command(kills: int, seed: int, directory: Path | None) -> int:
         where.mkdir(parents=True, exist_ok=True)
         return _compare(where, kills, seed)
     except OSError as error:
-        raise CrawlError(f"the demo cannot use {where}: {error.strerror}") from error
+        raise UsageError(f"the demo cannot use {where}: {error.strerror}") from error
     finally:
         if directory is None:
             shutil.rmtree(where, ignore_errors=True)
@@ -76,7 +76,7 @@ def _compare(where: Path, kills: int, seed: int) -> int:
 def _crawl(server: SiteServer, graph: Graph, directory: Path, kill_at: tuple[float, ...]) -> Crawled:
     """Crawl the site into `directory`, killing the process when these shares of the site have been asked for."""
     if directory.exists():
-        raise CrawlError(f"{directory} exists already; choose another place with --dir")
+        raise UsageError(f"{directory} exists already; choose another place with --dir")
     before, began_s = len(server.log), time.monotonic()
     command = ["run", f"{server.url}/", "--dir", str(directory), *OPTIONS]
     for share in kill_at:

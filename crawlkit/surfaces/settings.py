@@ -35,11 +35,15 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """One value somewhere: the key as written there, the value as written there, the place."""
+    """One value somewhere: the key as written there, the value as written there, the place.
+
+    `names_key` says that the place is of this key alone, so that what is wrong need not name it again.
+    """
 
     key: str
     raw: object
     source: str
+    names_key: bool = False
 
 
 def gather(cwd: Path, config_file: Path | None, environ: Mapping[str, str], options: Mapping[str, object]) -> Settings:
@@ -61,7 +65,7 @@ def gather(cwd: Path, config_file: Path | None, environ: Mapping[str, str], opti
         *(_found(cwd / name) for name in ("pyproject.toml", "crawlkit.toml")),
         _read(config_file, f"--config {config_file}") if config_file is not None else (),
         _variables(environ),
-        [_Given(key, raw, f"option {_option_name(key, raw)}") for key, raw in options.items()],
+        [_Given(key, raw, f"option {_option_name(key, raw)}", names_key=True) for key, raw in options.items()],
     ):
         for key, value_and_source in _checked(layer, problems).items():
             found[key].insert(0, value_and_source)
@@ -99,7 +103,8 @@ def _checked(layer: Iterable[_Given], problems: list[str]) -> dict[str, tuple[An
             setting = find_setting(given.key)
             value = read_value(setting, given.raw)
         except ConfigError as error:
-            problems.append(f"{given.source}: {error}")
+            named = f"{given.key}: " if given.names_key else ""
+            problems.append(f"{given.source}: {str(error).removeprefix(named)}")
             continue
         if setting.key in checked:
             problems.append(f"{given.source}: {setting.key}: given twice")

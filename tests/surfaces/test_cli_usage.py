@@ -27,15 +27,15 @@ def everything(directory: Path) -> dict[str, bytes]:
         ("run http://", "'http://' is not a valid URL"),
         (f"run {SEED} http://[::1", "'http://[::1' is not a valid URL"),
         ("run http://me:secret@nobody.test/", "--auth"),
-        (f"run {SEED} --workers 0", "--workers: workers: expected a whole number, 1 or more, not '0'"),
+        (f"run {SEED} --workers 0", "--workers: expected a whole number, 1 or more, not '0'"),
         (f"run {SEED} -w many", "not 'many'"),
         (f"run {SEED} --workers -1", "not '-1'"),
         (f"run {SEED} --timeout 5parsecs", "a duration like 500ms, 10s, 5m or 2h, 1ms or more, not '5parsecs'"),
         (f"run {SEED} --timeout 0", "1ms or more"),
         (f"run {SEED} --delay=-1s", "not '-1s'"),
         (f"run {SEED} --max-body big", "a size like 512KiB, 10MiB or 1GiB"),
-        (f"run {SEED} --include (", "--include: include: expected a regular expression"),
-        (f"run {SEED} --exclude a --exclude [", "--exclude: exclude: expected a regular expression"),
+        (f"run {SEED} --include (", "--include: expected a regular expression"),
+        (f"run {SEED} --exclude a --exclude [", "--exclude: expected a regular expression"),
         (f"run {SEED} --max-pages 0", "1 or more"),
         (f"run {SEED} --max-depth -1", "not '-1'"),
         (f"run {SEED} --scope hosts", "the nearest is 'host'"),
@@ -152,3 +152,13 @@ def test_the_version_is_data(cli: Cli) -> None:
 def test_the_console_script_is_the_module() -> None:
     done = subprocess.run([sys.executable, "-m", "crawlkit", "--version"], capture_output=True, check=True, timeout=60)
     assert VERSION in done.stdout.decode()
+
+
+def test_what_is_wrong_with_an_option_names_it_once(cli: Cli) -> None:
+    assert cli("run", SEED, "--workers", "0").err == "crawlkit: option --workers: expected a whole number, 1 or more, not '0'\n"
+
+
+def test_a_demo_in_a_place_that_cannot_be_used_is_a_wrong_call(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = cli("demo", "--dir", tmp_path / "file" / "below")
+    assert (result.status, "the demo cannot use" in result.err) == (2, True)

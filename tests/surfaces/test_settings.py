@@ -131,7 +131,7 @@ def test_options_are_named_as_they_are_written(tmp_path: Path) -> None:
     sources = gathered(tmp_path, robots=False, max_depth="2").sources
     assert sources["robots"] == "option --no-robots"
     assert sources["max_depth"] == "option --max-depth"
-    with pytest.raises(ConfigError, match="option --scope: scope: expected host"):
+    with pytest.raises(ConfigError, match="option --scope: expected host"):
         gathered(tmp_path, scope="hots")
 
 
