@@ -6,8 +6,6 @@ from typing import Final
 
 import msgspec
 
-from crawlkit.archive.files import cut_back
-from crawlkit.archive.writer import Archive
 from crawlkit.config import VERSION, Config, to_values
 from crawlkit.exchange import Role, Settled
 from crawlkit.model import Fetched, PageJob, Record
@@ -49,6 +47,9 @@ def open_archive(state: CrawlState, config: Config) -> None:
     """Give a crawl that archives its archive, cut back to what is acknowledged; StorageError if that cannot be done."""
     if not config.warc:
         return
+    from crawlkit.archive.files import cut_back  # noqa: PLC0415  (most crawls archive nothing)
+    from crawlkit.archive.writer import Archive  # noqa: PLC0415
+
     cut_back(state.directory, state.crawl_id, state.extents.sizes)
     state.archiver = Archive(
         state.directory, state.crawl_id, state.extents.sizes, most_bytes=config.warc_size, about=_about(state, config)

@@ -11,7 +11,6 @@ from http import HTTPStatus
 from pathlib import Path
 
 from crawlkit.config import Config
-from crawlkit.engine.partitions import open_for_reading
 from crawlkit.errors import ConfigError, StateError
 from crawlkit.model import Facts, Kind, Record
 from crawlkit.policy.records import facts_of
@@ -56,6 +55,8 @@ def identity_of(directory: Path, config: Config) -> Mapping[str, str]:
 
     StateError and its kinds if it cannot be opened, ConfigError if it was made with other settings than `config`.
     """
+    from crawlkit.engine.partitions import open_for_reading  # noqa: PLC0415  (most crawls go by no earlier one)
+
     with open_for_reading(directory) as crawl:
         for key in DECISIVE:
             if getattr(crawl.config(), key) != getattr(config, key):
@@ -72,6 +73,8 @@ def open_earlier(identity: Mapping[str, str] | None) -> Iterator[Earlier | None]
     if identity is None:
         yield None
         return
+    from crawlkit.engine.partitions import open_for_reading  # noqa: PLC0415
+
     directory = Path(identity["directory"])
     with open_for_reading(directory) as crawl:
         if crawl.manifest.crawl_id != identity["crawl_id"]:

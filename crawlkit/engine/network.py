@@ -3,6 +3,8 @@
 import importlib.util
 import os
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
 from crawlkit.config import Config
 from crawlkit.config_items import ALL_NETWORKS, parse_networks
@@ -14,6 +16,7 @@ from crawlkit.net.resolver import GuardedResolver, is_address_literal, parse_res
 from crawlkit.net.steady import SteadyResolver
 from crawlkit.net.transport import Transport, open_transport, unverified_tls, verified_tls
 
+_CERTIFICATE: Final = b"CERTIFICATE-----"
 UNVERIFIED = "warning: certificates are not verified (insecure): anyone on the way can read and change what is sent"
 """What is said wherever `insecure` is in force."""
 
@@ -54,14 +57,16 @@ def check_network(config: Config) -> None:
 
 
 def _check_roots() -> None:
-    """Read the roots that the environment names, if any: the crawl itself reads them when it meets the first https."""
+    """Look into the file of roots that the environment names, if any; all of it is read for https alone (30 ms)."""
     named = os.environ.get("SSL_CERT_FILE")
     if not named:
         return
     try:
-        verified_tls()
-    except OSError as error:  # what is no certificate is an SSLError, which is one
-        raise ConfigError(f"SSL_CERT_FILE: no certificates can be read from {named}: {error.strerror or error}") from error
+        held = Path(named).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"SSL_CERT_FILE: {named} cannot be read: {error.strerror}") from error
+    if _CERTIFICATE not in held:
+        raise ConfigError(f"SSL_CERT_FILE: there is no certificate in {named}")
 
 
 def _proxy_of(config: Config, proof: bytes | None) -> Proxy | None:

@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 from http import HTTPStatus
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
@@ -13,7 +13,6 @@ from crawlkit.config_extract import parse_extract
 from crawlkit.config_items import parse_header
 from crawlkit.engine.earlier import Earlier, Known
 from crawlkit.engine.plugging import UNPLUGGED, Plugged
-from crawlkit.engine.rendering.pages import PageRenderer, Shown
 from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Response, RobotsJob, SitemapJob
 from crawlkit.net.capture import Capture, Veil
 from crawlkit.net.fetch import ExtraHeaders, Fetcher
@@ -27,6 +26,9 @@ from crawlkit.policy.sitemaps import MOST_BYTES, read_sitemap
 from crawlkit.policy.wanted import Wanted
 from crawlkit.rendering import Rendered
 from crawlkit.sitemap import Sitemap
+
+if TYPE_CHECKING:
+    from crawlkit.engine.rendering.pages import PageRenderer, Shown
 
 ROBOTS_BODY_BYTES = 1024 * 1024
 """Cap on a robots.txt, above the 500 KiB that are parsed at least (RFC 9309 section 2.5), whatever pages are capped at."""
@@ -56,7 +58,7 @@ class Worker:
         *,
         earlier: Earlier | None = None,
         plugged: Plugged = UNPLUGGED,
-        renderer: PageRenderer | None = None,
+        renderer: "PageRenderer | None" = None,
     ) -> None:
         self._clock = clock
         self._earlier = earlier
@@ -110,7 +112,7 @@ class Worker:
         contacts = () if shown is None else shown.contacts
         return Fetched(job, started_s, ended_s, read, exchange, sitemap, contacts=contacts)
 
-    async def _read_page(self, job: PageJob, answer: Response, shown: Shown | None) -> Facts | FetchFailure:
+    async def _read_page(self, job: PageJob, answer: Response, shown: "Shown | None") -> Facts | FetchFailure:
         rendered = None if shown is None else shown.rendered
         facts = await self._read(job.url, answer, sketched=job.sketched, rendered=rendered)
         if shown is not None:

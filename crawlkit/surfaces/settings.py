@@ -5,7 +5,6 @@ variables `CRAWLKIT_<KEY>`; options. A list replaces the list below it. Everythi
 overruled.
 """
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,6 +132,8 @@ def _read(path: Path, source: str) -> list[_Given]:
 
 
 def _parse(path: Path, source: str) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415  (takes 2 ms of each start, where there may be no file)
+
     try:
         data = path.read_bytes()
         return tomllib.loads(data.decode())

@@ -9,7 +9,6 @@ from crawlkit.engine.session import Running
 from crawlkit.engine.watcher import Watcher
 from crawlkit.errors import UsageError
 from crawlkit.net.local import Socket
-from crawlkit.surfaces.listening import listen_for, url_of
 
 Beside = Callable[[Running], AbstractAsyncContextManager[object]]
 
@@ -41,6 +40,8 @@ def watching(
         yield Watching(traced)
         return
     _need("--metrics", "prometheus_client", "prometheus-client")
+    from crawlkit.surfaces.listening import listen_for, url_of  # noqa: PLC0415  (most runs need no server of HTTP)
+
     with listen_for("--metrics", metrics) as listening:
         counted = _metrics(listening)
         on_place("metrics", f"{url_of(listening)}/metrics")

@@ -76,14 +76,17 @@ def test_without_its_packages_http_2_is_refused_with_the_way_out_before_there_is
     assert "net.connect" in plain.stderr
 
 
-@pytest.mark.parametrize("roots", ["missing.pem", "empty.pem"])
+@pytest.mark.parametrize(
+    ("roots", "problem"),
+    [("no.pem", "^SSL_CERT_FILE: .*no.pem cannot be read: No"), ("empty.pem", "there is no certificate in ")],
+)
 def test_roots_that_cannot_be_read_are_refused_before_there_is_a_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, roots: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, roots: str, problem: str
 ) -> None:
     (tmp_path / "empty.pem").touch()
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / roots))
     seeds = ["http://127.0.0.1:9/"]
-    with pytest.raises(ConfigError, match=rf"^SSL_CERT_FILE: no certificates can be read from .*{roots}: \S"):
+    with pytest.raises(ConfigError, match=problem):
         asyncio.run(begin(seeds, tmp_path / "x.crawl", Config(), Hooks(), Surroundings()))
     assert not (tmp_path / "x.crawl").exists()
     check_network(Config(insecure=True))

@@ -11,6 +11,14 @@ from crawlkit.errors import ExitStatus
 from crawlkit.surfaces.commands import PLACES, Commands
 from tests.processes import run
 
+SELDOM_NEEDED = (
+    "certifi", "importlib.metadata", "opentelemetry", "playwright", "prometheus_client", "ray", "rich", "tomllib",
+    "crawlkit.archive.writer", "crawlkit.cluster", "crawlkit.engine.explain", "crawlkit.engine.partitions",
+    "crawlkit.engine.rendering.pages", "crawlkit.engine.rendering.pieces", "crawlkit.net.http2", "crawlkit.net.http_server",
+    "crawlkit.surfaces.live_page", "crawlkit.surfaces.metrics", "crawlkit.testing",
+)  # fmt: skip
+"""What a crawl of http needs for some settings alone, each one to thirty milliseconds of a start."""
+
 HEAVY = ("asyncio", "httpx", "plyvel", "rich", "selectolax", "ssl", "crawlkit.engine.session", "crawlkit.testing.graph")
 
 INTERRUPTED_AT = """
@@ -79,6 +87,14 @@ def test_who_has_interrupts_ignored_is_not_interrupted(tmp_path: Path) -> None:
 def test_what_needs_little_imports_little(tmp_path: Path, code: str) -> None:
     ended = run([sys.executable, "-c", f"{code}\nimport sys\nsys.stderr.write(' '.join(sys.modules))"], cwd=tmp_path)
     assert set(HEAVY) & set(ended.err.split()) == set()
+
+
+def test_a_crawl_imports_only_what_its_settings_ask_for(tmp_path: Path) -> None:
+    code = "from crawlkit.surfaces.cli import run_cli\nimport sys\nrun_cli(sys.argv[1:])\nprint(*sys.modules)"
+    for arguments in (["run", "http://127.0.0.1:9/", "-d", "x.crawl", "--retries", "0"], ["resume", "x.crawl"]):
+        imported = set(run([sys.executable, "-c", code, *arguments], cwd=tmp_path).out.decode().split())
+        assert "crawlkit.engine.loop" in imported
+        assert set(SELDOM_NEEDED) & imported == set()
 
 
 def test_the_list_of_commands_says_of_each_what_it_says_of_itself() -> None:

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from crawlkit.clock import Clock
 from crawlkit.config import Config
-from crawlkit.engine.rendering.pages import PageRenderer
-from crawlkit.engine.rendering.pieces import Pieces
 from crawlkit.errors import ConfigError
 from crawlkit.net.fetch import ExtraHeaders
 from crawlkit.net.transport import Transport
@@ -15,6 +13,7 @@ from crawlkit.render.finding import need_browser
 from crawlkit.state.crawl import CrawlState
 
 if TYPE_CHECKING:
+    from crawlkit.engine.rendering.pages import PageRenderer
     from crawlkit.render.browser import Renderer
 
 
@@ -48,11 +47,14 @@ async def open_renderer(config: Config | None, environ: Mapping[str, str]) -> "A
 @asynccontextmanager
 async def rendering_pages(
     renderer: "Renderer | None", state: CrawlState, transport: Transport, clock: Clock, extra: ExtraHeaders
-) -> AsyncIterator[PageRenderer | None]:
+) -> "AsyncIterator[PageRenderer | None]":
     """Give what renders pages while the block runs, None without a renderer."""
     if renderer is None:
         yield None
         return
+    from crawlkit.engine.rendering.pages import PageRenderer  # noqa: PLC0415  (most crawls render nothing: 3 ms of a start)
+    from crawlkit.engine.rendering.pieces import Pieces  # noqa: PLC0415
+
     config = state.config()
     pieces = Pieces(state, transport, config, clock, extra)
     try:

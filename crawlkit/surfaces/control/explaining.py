@@ -31,11 +31,20 @@ def explained(directory: FilePath, url: str) -> Explanation:
     """Return the verdict of a crawl that is one, or of one partition; StateError and its kinds."""
     if is_held(directory):
         with contextlib.suppress(NoAnswer):
-            said = ask(directory, Request(do=Do.EXPLAIN, url=url.encode(errors="replace").decode())).explanation
+            said = ask_to_explain(directory, url.encode(errors="replace").decode())
             if said is not None:
                 return said
     with look_at_crawl(directory) as looking:
         return Explainer(looking).explain(url, SystemClock().now())
+
+
+def ask_to_explain(directory: FilePath, url: str) -> Explanation | None:
+    """Return what the crawl that runs says of a URL, None if it explains none; NoAnswer, StateError and its kinds."""
+    said = ask(directory, Request(do=Do.EXPLAIN, url=url)).explanation
+    try:
+        return None if said is None else msgspec.convert(said, Explanation)
+    except msgspec.ValidationError as error:
+        raise NoAnswer(f"the crawl in {directory} does not answer: {error}") from error
 
 
 def explained_by_partitions(partitions: Partitions, url: str) -> Explanation:

@@ -1,10 +1,10 @@
 """What is asked of a running crawl over its socket, and what it answers."""
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
-from crawlkit.engine.explain.answer import Explanation
 from crawlkit.engine.figures import Live
 from crawlkit.engine.lately import Lately
 
@@ -47,12 +47,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An answer: an error for people with its exit status, or what was asked for; `done` says in words what was done."""
+    """An answer: an error for people with its exit status, or what was asked for; `done` says in words what was done.
+
+    `explanation` is an `Explanation` in JSON's types, so that a crawl that is asked for none need not know of them.
+    """
 
     v: int = PROTOCOL
     error: str | None = None
     status: int = 0
     live: Live | None = None
     lately: Lately | None = None
-    explanation: Explanation | None = None
+    explanation: dict[str, Any] | None = None
     done: str | None = None

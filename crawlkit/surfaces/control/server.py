@@ -8,12 +8,10 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 
-from crawlkit.engine.explain.answer import Explanation
-from crawlkit.engine.explain.explainer import Explainer
 from crawlkit.engine.figures import Live
 from crawlkit.engine.lately import Witness
 from crawlkit.engine.live import HostsSeen, Pacer, summary_of
@@ -144,10 +142,14 @@ class _Server:
             case unknown:
                 assert_never(unknown)
 
-    def _explain(self, url: str) -> Explanation:
+    def _explain(self, url: str) -> dict[str, Any]:
+        from crawlkit.engine.explain.explainer import Explainer  # noqa: PLC0415  (most crawls are never asked: 7 ms of a start)
+
         coordinator = self._running.coordinator
         explainer = Explainer(coordinator.state.look(), coordinator.admission.scope)
-        return explainer.explain(url, self._running.clock.now(), SEARCHED_RECORDS)
+        explanation = explainer.explain(url, self._running.clock.now(), SEARCHED_RECORDS)
+        told: dict[str, Any] = msgspec.to_builtins(explanation)
+        return told
 
     @contextmanager
     def _awaited(self) -> Iterator[None]:

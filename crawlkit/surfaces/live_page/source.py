@@ -18,6 +18,7 @@ from crawlkit.state.checkpoint import Summary, read_summary
 from crawlkit.state.directory import is_held
 from crawlkit.state.looking import look_at_crawl
 from crawlkit.surfaces.control.client import NoAnswer, ask
+from crawlkit.surfaces.control.explaining import ask_to_explain
 from crawlkit.surfaces.control.messages import Do, Request
 from crawlkit.surfaces.live_page.at_rest import read_at_rest
 from crawlkit.surfaces.status import Status, live_status, status_of
@@ -113,10 +114,10 @@ class Source:
     def explain(self, text: str) -> Explanation:
         """Return the verdict on a URL; StateError and its kinds."""
         if is_held(self._directory):
-            answer = ask(self._directory, Request(do=Do.EXPLAIN, url=text))
-            if answer.explanation is None:
+            said = ask_to_explain(self._directory, text)
+            if said is None:
                 raise StateError("the crawl that runs is of another version, which does not explain URLs")
-            return answer.explanation
+            return said
         with look_at_crawl(self._directory) as looking:
             return Explainer(looking).explain(text, time.time(), MOST_SEARCHED)
 
