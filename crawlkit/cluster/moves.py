@@ -6,6 +6,7 @@ owners, and then removed from the old ones. Whatever ends this, `finish_moves` g
 """
 
 import itertools
+import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -29,7 +30,15 @@ from crawlkit.state.leaving import Leaving, Lot, Naming
 from crawlkit.state.moving import Arrivals
 from crawlkit.state.opening import open_database
 from crawlkit.state.partitions import Table, check_members, member_directory, read_table, write_table
-from crawlkit.state.reading import Rescan, read_config, read_counters, read_private, read_rescan, read_runs
+from crawlkit.state.reading import (
+    Rescan,
+    open_crawl_for_reading,
+    read_config,
+    read_counters,
+    read_private,
+    read_rescan,
+    read_runs,
+)
 from crawlkit.state.store import Store
 
 _NAMING = Naming(node_of, host_of, template_of, lambda record: (edge.url for edge in admitting_edges(record)))
@@ -140,7 +149,10 @@ def _bring(directory: Path, table: Table, moving: Sequence[int], to: int, now: f
     for node, (old, new) in enumerate(zip(table.owners, moving, strict=True)):
         if old != new == to:
             lots.setdefault(old, []).append(node)
+    limit = _deepest([_limit(member_directory(directory, number)) for number in (to, *sorted(lots))])
     with CrawlState.open(member_directory(directory, to)) as state:
+        if state.config().max_depth != limit:
+            state.deepen(limit)
         arrivals = state.arrivals()
         if not arrivals.begin(table.version + 1):
             return
@@ -162,6 +174,16 @@ def _bring_from(directory: Path, giver: int, lot: Lot, state: CrawlState, arriva
         if rescan is not None:
             arrivals.tell_again(rescan)
         return read_counters(store).finished
+
+
+def _limit(member: Path) -> int | None:
+    with open_crawl_for_reading(member) as crawl:
+        return crawl.config().max_depth
+
+
+def _deepest(limits: Sequence[int | None]) -> int | None:
+    """Return the deepest limit on depth: a partition that had no part in a run knows none that was raised in it."""
+    return max(limits, key=lambda limit: math.inf if limit is None else limit)
 
 
 def _keep_quiet(run: Run, other: Run, now: float) -> None:

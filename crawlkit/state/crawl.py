@@ -3,6 +3,7 @@
 The engine's coordinator is its only user that changes anything; surfaces read a crawl that is not running.
 """
 
+import dataclasses
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -213,15 +214,29 @@ class CrawlState:
     def change_settings(self, config: Config, changes: Mapping[str, Any]) -> None:
         """Stage changed settings; the run that is going on carries `changes` in the ledger."""
         before = self.config()
-        self._store.stage(CONFIG, msgspec.json.encode(to_values(config)))
-        replace_file(self.directory / layout.CONFIG, to_toml(config).encode())
+        self._keep(config)
         self.runs[-1].changes = dict(changes)
         if before.max_depth is not None and config.max_depth != before.max_depth:
-            least = before.max_depth if self._rescan is None else self._rescan.depth  # a kill may have left one half told
-            self._set_rescan(Rescan(least, before.max_depth))
-            self.counters.finished = False
+            self._tell_from(before.max_depth)
         if changes.keys() & {"timeout", "retries", "proxy", "http2", "plugin"}:
             self.counters.depend(OrderReason.SETTINGS_CHANGED)
+
+    def deepen(self, max_depth: int | None) -> None:
+        """Stage a deeper limit, that of a partition whose records come here: what raises it next is told to them as well."""
+        before = self.config()
+        self._keep(dataclasses.replace(before, max_depth=max_depth))
+        if before.max_depth is not None and self.counters.seen:
+            self._tell_from(before.max_depth)
+
+    def _keep(self, config: Config) -> None:
+        self._store.stage(CONFIG, msgspec.json.encode(to_values(config)))
+        replace_file(self.directory / layout.CONFIG, to_toml(config).encode())
+
+    def _tell_from(self, depth: int) -> None:
+        """Let the records at a limit that was raised, at `depth`, be told."""
+        least = depth if self._rescan is None else self._rescan.depth  # a kill may have left one half told
+        self._set_rescan(Rescan(least, depth))
+        self.counters.finished = False
 
     # Runs ------------------------------------------------------------------------------------------------------------
 

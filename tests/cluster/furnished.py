@@ -1,7 +1,8 @@
 """A crawl in partitions whose hosts have rows of every kind, made by hand: what a whole crawl has only some of."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from crawlkit.config import Config
@@ -12,10 +13,12 @@ from crawlkit.sitemap import SitemapEntry
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host
 from crawlkit.state.letters import Letter, LetterKind
+from crawlkit.state.opening import open_database
 from crawlkit.state.origins import OriginRecord, RobotsState
 from crawlkit.state.partitions import Table, member_directory, seal_partitioned, write_table
 from crawlkit.state.refusals import RefusalRow
 from crawlkit.state.sitemaps import SitemapRow, SitemapState
+from crawlkit.state.store import Store
 from crawlkit.state.templates import HeldRow
 
 NOW = 1_700_000_000.0
@@ -37,6 +40,35 @@ def furnish(directory: Path, partitions: int) -> Owners:
     write_table(directory, Table("all", members, list(owners.table)))
     seal_partitioned(directory, "all")
     return owners
+
+
+def empty(directory: Path, partitions: int, config: Config | None = None) -> None:
+    """Make a crawl that holds nothing."""
+    members = []
+    for number in range(partitions):
+        with CrawlState.create(member_directory(directory, number), config or Config()) as state:
+            state.begin_run(NOW)
+            state.end_run(NOW + 1, "sigint")
+            state.checkpoint()
+            state.seal()
+            members.append(state.crawl_id)
+    write_table(directory, Table("all", members, list(Owners.even(partitions).table)))
+    seal_partitioned(directory, "all")
+
+
+@contextmanager
+def changed(directory: Path, number: int) -> Iterator[CrawlState]:
+    """Give a partition to be changed, as part of its last run."""
+    with CrawlState.open(member_directory(directory, number)) as state:
+        yield state
+        state.checkpoint()
+
+
+@contextmanager
+def stored(directory: Path, number: int) -> Iterator[Store]:
+    """Give a partition's rows."""
+    with ExitStack() as resources:
+        yield open_database(member_directory(directory, number), resources).store
 
 
 def _furnish_member(state: CrawlState, names: Iterable[str]) -> None:

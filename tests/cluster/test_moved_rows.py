@@ -1,7 +1,5 @@
 """What becomes of each kind of row, and of what a partition says of itself, when virtual nodes change hands."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -18,29 +16,12 @@ from crawlkit.state.checkpoint import MADE, Run
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.layout import CRAWL
 from crawlkit.state.letters import Letter, LetterKind
-from crawlkit.state.opening import open_database
-from crawlkit.state.partitions import Table, member_directory, read_table, seal_partitioned, write_table
-from crawlkit.state.reading import Rescan, open_crawl_for_reading, read_rescan
-from crawlkit.state.store import Store
-from tests.cluster.furnished import HOSTS, NOW, furnish, know_from_afar, waiting_in_order
+from crawlkit.state.partitions import member_directory, read_table, write_table
+from crawlkit.state.reading import open_crawl_for_reading
+from tests.cluster.furnished import HOSTS, NOW, changed, empty, furnish, know_from_afar, stored, waiting_in_order
 from tests.cluster.rows import ACCOUNTS, broken, everything, owned, sums
 
 LATER = NOW + 1_000
-
-
-@contextmanager
-def changed(directory: Path, number: int) -> Iterator[CrawlState]:
-    """Give a partition to be changed, as part of its last run."""
-    with CrawlState.open(member_directory(directory, number)) as state:
-        yield state
-        state.checkpoint()
-
-
-@contextmanager
-def stored(directory: Path, number: int) -> Iterator[Store]:
-    """Give a partition's rows."""
-    with ExitStack() as resources:
-        yield open_database(member_directory(directory, number), resources).store
 
 
 def last_runs(directory: Path) -> list[Run]:
@@ -225,59 +206,6 @@ def test_a_partition_has_finished_if_it_had_and_what_came_in_had(tmp_path: Path,
     repartition(tmp_path, 1, LATER)
     with CrawlState.open(member_directory(tmp_path, 0)) as state:
         assert state.counters.finished is all(finished)
-
-
-def empty(directory: Path, partitions: int, config: Config | None = None) -> None:
-    """Make a crawl that holds nothing."""
-    members = []
-    for number in range(partitions):
-        with CrawlState.create(member_directory(directory, number), config or Config()) as state:
-            state.begin_run(NOW)
-            state.end_run(NOW + 1, "sigint")
-            state.checkpoint()
-            state.seal()
-            members.append(state.crawl_id)
-    write_table(directory, Table("all", members, list(Owners.even(partitions).table)))
-    seal_partitioned(directory, "all")
-
-
-# Depth limits --------------------------------------------------------------------------------------------------------
-
-
-def test_a_raised_depth_limit_that_is_half_told_is_told_again_where_records_went(tmp_path: Path) -> None:
-    empty(tmp_path, 2, Config(max_depth=4))
-    with stored(tmp_path, 1) as store:
-        store.stage(keys.meta_key("rescan"), msgspec.msgpack.encode(Rescan(2, 3, b"phttp://m")))
-        store.freeze().write()
-    repartition(tmp_path, 1, LATER)
-    with stored(tmp_path, 0) as store:
-        assert read_rescan(store) == Rescan(2, 3)
-    with stored(tmp_path, 1) as store:
-        assert read_rescan(store) is None
-
-
-def test_records_that_were_not_told_of_a_raised_limit_are_told_where_it_is_raised(tmp_path: Path) -> None:
-    empty(tmp_path, 2, Config(max_depth=2))
-    with changed(tmp_path, 0) as state:
-        state.change_settings(Config(max_depth=5), {"max_depth": 5})
-        state.counters.finished = False
-    repartition(tmp_path, 1, LATER)
-    with stored(tmp_path, 0) as store:
-        assert read_rescan(store) == Rescan(2, 2)
-
-
-def test_a_limit_that_is_half_told_and_one_that_is_not_told_are_told_together(tmp_path: Path) -> None:
-    empty(tmp_path, 2, Config(max_depth=3))
-    with changed(tmp_path, 0) as state:
-        state.change_settings(Config(max_depth=5), {"max_depth": 5})
-        state.rescan(100)
-        assert not state.rescanning
-    with stored(tmp_path, 1) as store:
-        store.stage(keys.meta_key("rescan"), msgspec.msgpack.encode(Rescan(1, 2)))
-        store.freeze().write()
-    repartition(tmp_path, 1, LATER)
-    with stored(tmp_path, 0) as store:
-        assert read_rescan(store) == Rescan(1, 3)
 
 
 # Refusals, and what is left over -------------------------------------------------------------------------------------
