@@ -8,9 +8,10 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any, assert_never
+
+import msgspec
 
 from crawlkit.config_extract import check_extract
 from crawlkit.config_items import (
@@ -60,8 +61,7 @@ class ValueKind(Enum):
     SECRET = "env:NAME|file:PATH"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """What is known of one key. `least` is the smallest value allowed."""
 
     key: str

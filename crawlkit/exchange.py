@@ -6,7 +6,6 @@ keeps that. Only a crawl that archives (`warc`) has any of these.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 import msgspec
@@ -21,8 +20,7 @@ class Cut(StrEnum):
     UNSPECIFIED = "unspecified"  # not read on, for what its head or its coding is
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True):
     """What was sent and received for one request that got an answer.
 
     `request` is the message as sent, but for what proves who asks, which is left out. `head` are status line and fields as
@@ -54,8 +52,7 @@ class Role(IntEnum):
     SUPERSEDED = 4  # of a record that was taken back, to fetch its URL again
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True):
     """An exchange with what came of it, on its way into the archive.
 
     `status` is the answer's; `depth` and `hops` are those of the moment, None where it made no record.
@@ -112,12 +109,11 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         return self.offset + sum(self.lengths)
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """What was appended and is on disk: the extents, and the new sizes in bytes of the files that grew, by number."""
 
     extents: Sequence[Extent] = ()
-    sizes: Mapping[int, int] = field(default_factory=dict)
+    sizes: Mapping[int, int] = msgspec.field(default_factory=dict)
 
 
 FindOriginal = Callable[[bytes], Extent | None]

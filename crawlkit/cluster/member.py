@@ -7,9 +7,10 @@ as by a bug (LineEnded), and its process with it, which is as safe as being kill
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, assert_never
+
+import msgspec
 
 from crawlkit.cluster.desk import Desk
 from crawlkit.cluster.messages import (
@@ -87,7 +88,7 @@ async def _run(begin: Begin, line: Line, hooks: Hooks, surroundings: Surrounding
     beside = _Beside(begin, membership.owners, line, hooks)
     own = member_directory(directory, begin.number)
     changes = await _changes(own, table)
-    told = replace(hooks, beside=beside.running, on_warning=beside.warnings.append)
+    told = msgspec.structs.replace(hooks, beside=beside.running, on_warning=beside.warnings.append)
     outcome = await go_on(own, changes, told, surroundings, frozenset(map(Reason, begin.retry)), membership)
     await beside.tell_warnings()
     return Ended(begin.number, outcome.how)

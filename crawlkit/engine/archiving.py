@@ -1,7 +1,6 @@
 """What is archived of a fetch, and the archive of a crawl, opened to append to."""
 
 import re
-from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -33,7 +32,9 @@ def keep(state: CrawlState, fetched: Fetched, role: Role, record: Record | None 
         via=fetched.job.via if isinstance(fetched.job, PageJob) else None,
     )
     if record is not None:
-        settled = replace(settled, depth=record.depth, hops=record.hops, reason=record.reason, links=record.links)
+        settled = msgspec.structs.replace(
+            settled, depth=record.depth, hops=record.hops, reason=record.reason, links=record.links
+        )
     state.outbox.add(settled)
 
 

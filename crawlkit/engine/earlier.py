@@ -6,9 +6,10 @@ with the same settings as far as they decide what is read of a page, and what th
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
+
+import msgspec
 
 from crawlkit.config import Config
 from crawlkit.errors import ConfigError, StateError
@@ -22,8 +23,7 @@ DECISIVE = (
 """Settings in which both crawls must agree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """A page as the earlier crawl knows it: what to send for it to be asked for if it has changed, and what else holds."""
 
     validators: tuple[tuple[bytes, bytes], ...]

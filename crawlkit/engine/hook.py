@@ -1,7 +1,8 @@
 """What the caller and the plugins are shown and asked while the coordinator works, and what becomes of an exception then."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from crawlkit.engine.abroad import Abroad
 from crawlkit.engine.watcher import Watcher
@@ -11,8 +12,7 @@ OnPage = Callable[[Record], object]
 OnRecord = Callable[[Record], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Callers:
+class Callers(msgspec.Struct, frozen=True):
     """Whom the coordinator calls: with each page, with each record, and for the priority of a URL (None for its depth).
 
     `watchers` are told of records too. Only `on_page` may raise: that ends the run. What belongs to other partitions of the

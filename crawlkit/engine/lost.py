@@ -5,7 +5,6 @@ A revisit whose original is gone archives nothing either. Its bytes stay where t
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -20,8 +19,7 @@ from crawlkit.state.sitemaps import SitemapState
 EXTENTS_A_BATCH = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(msgspec.Struct, frozen=True):
     """The files that are shorter than they were, by number, each with the size of what is still whole in it (0 for none).
 
     `places` are the responses that are gone, which revisits may refer to.

@@ -4,7 +4,6 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -24,12 +23,11 @@ GROUP = "crawlkit.plugins"
 MOST_PRIORITY = 255
 
 
-@dataclass(frozen=True, slots=True)
-class Plugged:
+class Plugged(msgspec.Struct, frozen=True):
     """The plugins of a run as its parts call them. `pins` are the items of the setting, each with what it is now."""
 
     pins: tuple[str, ...] = ()
-    plugins: Plugins = Plugins()  # noqa: RUF009  (frozen)
+    plugins: Plugins = Plugins()
 
     @property
     def accepts(self) -> Callable[[str], bool] | None:

@@ -6,7 +6,6 @@ A Crawl-delay above the longest that the settings accept excludes the URLs of it
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import assert_never
 
 import msgspec
@@ -27,8 +26,7 @@ BODY_BYTES_IN_MEMORY = 32 * 1024 * 1024
 _ALLOW_ALL = parse(b"", "crawlkit")
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """What holds for an origin until `expires_s`: rules to ask, or how all its URLs end."""
 
     rules: Rules

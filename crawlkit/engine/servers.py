@@ -5,7 +5,8 @@ only; a run that goes on with a crawl therefore begins with a full gap for every
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
+
+import msgspec
 
 from crawlkit.config import Config
 from crawlkit.model import Fetched
@@ -19,8 +20,7 @@ SERVERS_IN_MEMORY = 4_096
 _LEAST_STEP_S = 0.01
 
 
-@dataclass(slots=True)
-class _Server:
+class _Server(msgspec.Struct):
     """One address: its last request, those in flight, and how many hosts were sent to wait since the last one began."""
 
     last_start_s: float = 0.0

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from crawlkit.clock import Clock, SystemClock
 from crawlkit.config import Config, changed_config
 from crawlkit.engine.abroad import Abroad
@@ -44,16 +46,14 @@ if TYPE_CHECKING:
 SEEDS_A_BATCH = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class BarrenSeed:
+class BarrenSeed(msgspec.Struct, frozen=True):
     """A seed that led to no page: its record, and whether it only redirected to what was not admitted."""
 
     record: Record
     left_scope: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """How a run ended. `barren` tells of the first seeds, in a crawl without any page."""
 
     directory: Path
@@ -67,8 +67,7 @@ class Outcome:
         return exit_status(self.how, self.counters)
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(msgspec.Struct, frozen=True):
     """A run that is going on, for who serves it beside: all of it belongs to the event loop's thread, between two turns."""
 
     coordinator: Coordinator
@@ -79,8 +78,7 @@ class Running:
     on_event: OnEvent | None
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
+class Hooks(msgspec.Struct, frozen=True):
     """What the caller is told of: pages; the coordinator, often, to look at only; what to be warned of, as it starts; events.
 
     `around` wraps the run (a `Loop`, or a driver of several: `signals.Stoppable`), so as to stop it; `beside` is open
@@ -105,8 +103,7 @@ class Surroundings:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Equipment:
+class _Equipment(msgspec.Struct, frozen=True):
     """What a run was given besides its settings: what requests carry, plugins, what an earlier crawl knows, a browser."""
 
     carried: Carried
@@ -176,8 +173,7 @@ def admit_seeds(state: CrawlState, coordinator: Coordinator, urls: Sequence[str]
         state.installed()
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(msgspec.Struct, frozen=True):
     """That a crawl directory is partition `number` of a crawl in partitions, whose scope all its seeds, `span`, span."""
 
     number: int

@@ -11,7 +11,6 @@ few are read at once, since all of what one names is in memory until it has been
 import re
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import assert_never
 
 import msgspec
@@ -43,8 +42,7 @@ MOST_LISTED = 1_000
 _LOOKS_LIKE_ONE = re.compile(r"sitemap|\.(?:xml|rss|atom)(?:\.gz)?(?:\?|$)", re.I)
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(msgspec.Struct):
     """A sitemap whose entries are being met."""
 
     row: SitemapRow

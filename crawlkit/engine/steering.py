@@ -7,8 +7,9 @@ change what the report holds the crawl is marked as steered: dropping and adding
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from crawlkit.config import Config
 from crawlkit.engine.admission import Admission
@@ -26,8 +27,7 @@ from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(msgspec.Struct, frozen=True):
     """What became of seeds: how many are new as seeds, and how many of these are outside of the scope."""
 
     new: int = 0

@@ -1,7 +1,8 @@
 """What the loop does next, as a pure function: first match wins, every branch is one sentence."""
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 
 class Step(Enum):
@@ -15,8 +16,7 @@ class Step(Enum):
     END = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True):
     """What the choice depends on."""
 
     results_waiting: bool

@@ -1,8 +1,9 @@
 """A coordinator that tells what happens, for a run that somebody listens to; one that nobody listens to costs nothing."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import assert_never
+
+import msgspec
 
 from crawlkit.config import Config
 from crawlkit.engine.coordinator import Coordinator
@@ -36,7 +37,7 @@ class TellingCoordinator(Coordinator):
     ) -> None:
         self._on_event = on_event
         self._told: Record | None = None
-        super().__init__(state, config, scope, now, replace(callers, on_record=self._tell_record))
+        super().__init__(state, config, scope, now, msgspec.structs.replace(callers, on_record=self._tell_record))
 
     def claim(self, now: float) -> Job | None:
         """Return the next fetch, as `Coordinator.claim` does."""

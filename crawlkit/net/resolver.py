@@ -12,10 +12,10 @@ import socket
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import httpx
+import msgspec
 
 from crawlkit.config_items import Network, parse_resolve
 from crawlkit.errors import ConfigError
@@ -30,8 +30,7 @@ class AddressRefusedError(httpx.ConnectError):
     """All addresses of a host are private, and nothing allows them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolve:
+class Resolve(msgspec.Struct, frozen=True):
     """One `--resolve` rule: host names that match `glob` connect to `address`, and to `port` where one is given."""
 
     glob: str

@@ -8,11 +8,11 @@ import asyncio
 import re
 import select
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, cast
 
 import httpx
+import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
@@ -50,8 +50,7 @@ def new_parser(protocol: object) -> HttpResponseParser:
     return parser
 
 
-@dataclass(frozen=True, slots=True)
-class Forward:
+class Forward(msgspec.Struct, frozen=True):
     """How a proxy has to be asked to pass a request on: `prefix` before the target (`http://host`), `fields` (lines) added."""
 
     prefix: bytes

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from crawlkit.policy.charset import encoding_name
 
@@ -46,8 +47,7 @@ _BINARY = bytes([*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 _UTF16_STARTS = (b"\xfe\xff", b"\xff\xfe", b"<\0", b"\0<")
 
 
-@dataclass(frozen=True, slots=True)
-class ContentType:
+class ContentType(msgspec.Struct, frozen=True):
     """What Content-Type says: the essence (like `text/html`) and the name of the encoding; None where nothing."""
 
     essence: str | None

@@ -1,7 +1,8 @@
 """What one fetch leads to, as data: a record, or another try later; and what it means for the host."""
 
-from dataclasses import dataclass
 from http import HTTPStatus
+
+import msgspec
 
 from crawlkit.model import Facts, FetchFailure, Kind, Reason
 from crawlkit.policy import retry
@@ -10,8 +11,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """The statuses that send on to a Location (RFC 9110 section 15.4); 300 and 304 are answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """The URL settles as `kind`; `message` is the library's own words."""
 
     kind: Kind
@@ -19,16 +19,14 @@ class Done:
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(msgspec.Struct, frozen=True):
     """The failure may pass: try once more in `wait_s` seconds."""
 
     wait_s: float
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Disposition:
+class Disposition(msgspec.Struct, frozen=True):
     """The outcome for the URL, and for how many seconds its host asked to be left alone (0 for not)."""
 
     outcome: Done | Again

@@ -1,7 +1,8 @@
 """The document in an answer: what HTML it holds, in UTF-8, for a parser or a browser."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from crawlkit.model import Response
 from crawlkit.policy.charset import decode, detect
@@ -13,8 +14,7 @@ _UTF8_BOM: Final = b"\xef\xbb\xbf"
 _HOLDS_IN_A_BROWSER: Final = (b"content-security-policy",)
 
 
-@dataclass(frozen=True, slots=True)
-class Markup:
+class Markup(msgspec.Struct, frozen=True):
     """HTML in UTF-8, and the encoding that it came in."""
 
     html: bytes

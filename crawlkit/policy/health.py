@@ -8,8 +8,9 @@ host is given up and its remaining URLs end. This spares a host that is down, an
 and error answers, which come fast, never speed it up.
 """
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from crawlkit.model import Health, Reason
 
@@ -43,8 +44,7 @@ class Signal(Enum):
     NOTHING = auto()  # it was not asked, or its answer was not what failed
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """A host's health after a request, and for how many seconds the breaker holds it."""
 
     health: Health

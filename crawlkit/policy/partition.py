@@ -5,9 +5,10 @@ subdomains is not everybody's. The virtual nodes are what moves when the number 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+
+import msgspec
 
 from crawlkit.policy.scope import registrable_domain
 
@@ -25,8 +26,7 @@ def _node_of_domain(domain: str) -> int:
     return int.from_bytes(digest, "big") % VIRTUAL_NODES
 
 
-@dataclass(frozen=True, slots=True)
-class Owners:
+class Owners(msgspec.Struct, frozen=True):
     """Which partition owns each virtual node: `table[node]` is its number."""
 
     table: tuple[int, ...]

@@ -1,10 +1,9 @@
 """When a host may be asked again: the next start follows from what happened and from the settings in force."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Contact:
+class Contact(msgspec.Struct, frozen=True):
     """What a host has to do with when it may be asked next. Seconds since the epoch, 0 for never."""
 
     last_start_s: float

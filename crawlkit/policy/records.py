@@ -1,13 +1,12 @@
 """Records made from what a fetch led to."""
 
-from dataclasses import dataclass
+import msgspec
 
 from crawlkit.model import Content, Facts, Fetched, Record
 from crawlkit.policy.disposition import Done
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a URL stands in the crawl: distances and sources, the failed fetches before this one, where it was first met."""
 
     url: str

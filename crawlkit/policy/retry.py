@@ -7,10 +7,11 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from types import MappingProxyType
+
+import msgspec
 
 from crawlkit.model import Reason
 
@@ -18,8 +19,7 @@ MAX_BACKOFF_S = 300.0
 """Where the exponential growth of our own waits ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryRule:
+class RetryRule(msgspec.Struct, frozen=True):
     """Whether a failure may pass by itself, and the wait after the first one, in seconds (0 where it may not)."""
 
     may_pass: bool

@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+import msgspec
+
 from crawlkit.model import FetchFailure, Response
 
 MAX_ROBOTS_BYTES = 500 * 1024
@@ -58,8 +60,7 @@ def access_of(answer: Response | FetchFailure) -> Access:
     return Access.ALLOW if 300 <= answer.status < 500 else Access.UNREACHABLE
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsVerdict:
+class RobotsVerdict(msgspec.Struct, frozen=True):
     """Whether a URL may be fetched, and the line that decided: number from 1 and text, None where no rule matched."""
 
     allowed: bool
@@ -71,8 +72,7 @@ _NO_RULE = RobotsVerdict(allowed=True)
 _END = "\n"  # closes a target, and stands for a rule's final `$`: no normalised text holds one
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
+class _Pattern(msgspec.Struct, frozen=True):
     """A rule with wildcards: `head` starts the target, then `pieces` follow in order, with anything between."""
 
     octets: int
@@ -207,12 +207,11 @@ def _delay_s(value: bytes) -> float | None:
     return delay_s if math.isfinite(delay_s) else None
 
 
-@dataclass(slots=True, eq=False)
-class _Group:
+class _Group(msgspec.Struct, eq=False):
     """All groups of one name, merged: `rules` holds line number, line, whether it allows, and the path pattern."""
 
     named: bool = False
-    rules: list[tuple[int, bytes, bool, bytes]] = field(default_factory=list)
+    rules: list[tuple[int, bytes, bool, bytes]] = msgspec.field(default_factory=list)
     delay_s: float | None = None
 
 

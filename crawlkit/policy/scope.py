@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import assert_never
 
+import msgspec
 from publicsuffixlist import PublicSuffixList
 
 from crawlkit.config import Config, ScopeMode
@@ -24,8 +24,7 @@ _NOT_ACCEPTED = Verdict(False, "plugin: not accepted", Refusal.HOOK)
 _NOT_INCLUDED = Verdict(False, "include: no pattern matches", Refusal.INCLUDE)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scope:
+class Scope(msgspec.Struct, frozen=True, eq=False):
     """What the crawl is about, spanned by its seeds. Built by `Scope.of`; all URLs in normal form.
 
     `places` maps what is in (host names, registrable domains, or host names with a path) to the verdict that admits

@@ -9,9 +9,10 @@ import itertools
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import assert_never
+
+import msgspec
 
 from crawlkit.policy.charset import decode, detect
 from crawlkit.policy.lastmod import lastmod_utc
@@ -142,11 +143,10 @@ def _text_entries(url: str, text: bytes) -> Iterator[SitemapEntry]:
         first = False
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(msgspec.Struct):
     """An entry while it is read; `instead` is where it is if no location says so."""
 
-    places: list[str] = field(default_factory=list)
+    places: list[str] = msgspec.field(default_factory=list)
     instead: str = ""
     lastmod: str | None = None
     priority: float | None = None

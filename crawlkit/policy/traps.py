@@ -20,8 +20,9 @@ The rule that depends on what was fetched before is `novelty` (`trap.template`).
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 from crawlkit.config import Config
 from crawlkit.model import Refusal
@@ -39,8 +40,7 @@ _ANY_VALUE = 3
 """How many times `max_param_repeats` a name may stand in a query, with any value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Traps:
+class Traps(msgspec.Struct, frozen=True):
     """The rules on URLs, with their limits."""
 
     max_url_length: int

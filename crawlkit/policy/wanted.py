@@ -1,13 +1,13 @@
 """What the settings ask of each page beside what a crawl cannot do without."""
 
 import sys
-from dataclasses import dataclass
+
+import msgspec
 
 from crawlkit.config_extract import ExtractRule
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """`agent` is our product token in lower case; `most_links` how many links are kept; `rules` the fields to pick.
 
     `simhash` says that pages are to be compared, `text` and `anchors` that these are to be kept of each.

@@ -2,17 +2,16 @@
 
 import gc
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 
 import click
+import msgspec
 
 from crawlkit.surfaces.interrupts import nothing_begun
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a command is to be found, and what is said of it in the list of all."""
 
     module: str

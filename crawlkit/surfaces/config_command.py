@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ def show_command(config_file: Path | None, as_json: bool, origin: bool, defaults
         click.echo(to_toml(Config()), nl=False)
         return
     settings = gather(Path.cwd(), config_file, os.environ, given(params))
-    shown = settings if origin else replace(settings, overruled=dict.fromkeys(SETTINGS, ()))
+    shown = settings if origin else msgspec.structs.replace(settings, overruled=dict.fromkeys(SETTINGS, ()))
     click.echo(_as_json(shown) if as_json else _as_table(shown))
 
 

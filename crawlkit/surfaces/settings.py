@@ -6,9 +6,10 @@ overruled.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from crawlkit.config import SETTINGS, Config, ValueKind, find_setting, read_value
 from crawlkit.errors import ConfigError
@@ -20,8 +21,7 @@ RESERVED_VARIABLES = frozenset({"CRAWLKIT_FAILPOINT", "CRAWLKIT_SEED"})
 DEFAULT_SOURCE = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """The settings in force. `sources` names for each key where it came from, as in `option --workers`.
 
     `overruled` has for each key what was given for it farther down, the nearest first: value and source.
@@ -32,8 +32,7 @@ class Settings:
     overruled: Mapping[str, tuple[tuple[Any, str], ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(msgspec.Struct, frozen=True):
     """One value somewhere: the key as written there, the value as written there, the place.
 
     `names_key` says that the place is of this key alone, so that what is wrong need not name it again.

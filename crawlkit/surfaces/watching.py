@@ -3,7 +3,8 @@
 import importlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from crawlkit.engine.session import Running
 from crawlkit.engine.watcher import Watcher
@@ -18,8 +19,7 @@ NO_SDK = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Watching:
+class Watching(msgspec.Struct, frozen=True):
     """What is told what happens in a run, and what is open while it goes on."""
 
     watchers: tuple[Watcher, ...] = ()

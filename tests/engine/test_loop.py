@@ -282,7 +282,7 @@ def checkpoints(outcome: Outcome) -> int:
 
 
 def test_a_checkpoint_is_made_every_interval(tmp_path: Path) -> None:
-    often = run(crawl(FakeWeb(star(100)), tmp_path / "often", settings(checkpoint_interval=0.001)))
+    often = run(crawl(FakeWeb(star(300)), tmp_path / "often", settings(checkpoint_interval=0.001)))
     seldom = run(crawl(FakeWeb(star(100)), tmp_path / "seldom", settings(checkpoint_interval=LONG_S)))
 
     assert checkpoints(often) > 5

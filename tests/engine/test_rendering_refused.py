@@ -49,5 +49,5 @@ def test_a_crawl_that_does_not_render_loads_nothing_for_it(tmp_path: Path) -> No
     )
     arguments = [sys.executable, "-c", code, "run", "http://127.0.0.1:9/", "-d", "x.crawl", "-q", "--retries=0", "--no-robots"]
     loaded = run(arguments, cwd=tmp_path).out.decode().split()
-    assert "crawlkit.engine.rendering.pages" in loaded
-    assert {"playwright", "crawlkit.render.browser"}.isdisjoint(loaded)
+    assert "crawlkit.engine.rendering.opening" in loaded
+    assert {"playwright", "crawlkit.render.browser", "crawlkit.engine.rendering.pages"}.isdisjoint(loaded)

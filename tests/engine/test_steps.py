@@ -1,8 +1,8 @@
 """The ladder: what the loop does next, first match first."""
 
 import itertools
-from dataclasses import fields, replace
 
+import msgspec
 import pytest
 
 from crawlkit.engine.steps import Situation, Step, next_step
@@ -36,38 +36,38 @@ def test_results_come_before_all_else() -> None:
 
 
 def test_a_checkpoint_comes_before_new_work() -> None:
-    assert next_step(replace(EVERYTHING, results_waiting=False)) is Step.CHECKPOINT
+    assert next_step(msgspec.structs.replace(EVERYTHING, results_waiting=False)) is Step.CHECKPOINT
 
 
 def test_one_checkpoint_is_written_at_a_time() -> None:
-    assert next_step(replace(EVERYTHING, results_waiting=False, writing=True)) is Step.DISPATCH
+    assert next_step(msgspec.structs.replace(EVERYTHING, results_waiting=False, writing=True)) is Step.DISPATCH
 
 
 def test_fetches_come_before_what_is_owed_besides() -> None:
-    assert next_step(replace(NOTHING, may_dispatch=True, owes_work=True)) is Step.DISPATCH
-    assert next_step(replace(NOTHING, owes_work=True, in_flight=2)) is Step.WORK
+    assert next_step(msgspec.structs.replace(NOTHING, may_dispatch=True, owes_work=True)) is Step.DISPATCH
+    assert next_step(msgspec.structs.replace(NOTHING, owes_work=True, in_flight=2)) is Step.WORK
 
 
 def test_a_stop_starts_nothing_and_lets_what_is_in_flight_finish() -> None:
-    stopping = replace(EVERYTHING, results_waiting=False, checkpoint_due=False, stopping=True)
+    stopping = msgspec.structs.replace(EVERYTHING, results_waiting=False, checkpoint_due=False, stopping=True)
 
     assert next_step(stopping) is Step.WAIT
-    assert next_step(replace(stopping, in_flight=0)) is Step.END
+    assert next_step(msgspec.structs.replace(stopping, in_flight=0)) is Step.END
 
 
 def test_the_end_is_when_nothing_is_in_flight_owed_or_left() -> None:
-    assert next_step(replace(NOTHING, exhausted=True)) is Step.END
-    assert next_step(replace(NOTHING, exhausted=True, idle_work=True)) is Step.END
-    assert next_step(replace(NOTHING, exhausted=True, in_flight=1)) is Step.WAIT
-    assert next_step(replace(NOTHING, exhausted=True, owes_work=True)) is Step.WORK
+    assert next_step(msgspec.structs.replace(NOTHING, exhausted=True)) is Step.END
+    assert next_step(msgspec.structs.replace(NOTHING, exhausted=True, idle_work=True)) is Step.END
+    assert next_step(msgspec.structs.replace(NOTHING, exhausted=True, in_flight=1)) is Step.WAIT
+    assert next_step(msgspec.structs.replace(NOTHING, exhausted=True, owes_work=True)) is Step.WORK
     assert next_step(NOTHING) is Step.WAIT
 
 
 def test_what_may_wait_is_done_instead_of_waiting() -> None:
-    assert next_step(replace(NOTHING, idle_work=True, in_flight=4)) is Step.WORK
+    assert next_step(msgspec.structs.replace(NOTHING, idle_work=True, in_flight=4)) is Step.WORK
 
 
-SWITCHES = [field.name for field in fields(Situation) if field.name != "in_flight"]
+SWITCHES = [field.name for field in msgspec.structs.fields(Situation) if field.name != "in_flight"]
 
 
 @pytest.mark.parametrize("in_flight", [0, 1])

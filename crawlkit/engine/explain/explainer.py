@@ -1,7 +1,7 @@
 """Puts an explanation together, of a crawl that is open to be read or is running."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
@@ -47,7 +47,9 @@ class Explainer:
         self._looking = looking
         self._config = looking.config()
         self._settings = rules.Settings(self._config)
-        self._scope = Scope.of(looking.first_seeds(), self._config) if scope is None else replace(scope, accepts=None)
+        self._scope = (
+            Scope.of(looking.first_seeds(), self._config) if scope is None else msgspec.structs.replace(scope, accepts=None)
+        )
 
     def explain(self, text: str, now: float, most_searched: int = MOST_SEARCHED) -> Explanation:
         """Return the verdict on `text`, as typed; `now` in seconds since the epoch. Any text has one.
