@@ -24,9 +24,9 @@ _OF_A_SECTION = frozenset({"article", "main"})
 # How far above a header its article is looked for: to the root, a page of nested headers would take its square.
 _LEVELS = 32
 
-# White space, and control characters, BREAK's among them, as spaces; all else as one letter.
-_SPACES = bytes(32 if byte <= 32 else 120 for byte in range(256))
+# White space, and control characters, BREAK's among them.
 _BLANKS = bytes(range(33))
+_IS_LETTER = bytes(byte not in _BLANKS for byte in range(256))
 
 
 class Texts(NamedTuple):
@@ -98,13 +98,23 @@ class TextFacts(NamedTuple):
 
 
 def weigh(text: str) -> TextFacts:
-    """Return the facts of a text: words are what stands between white space. About 40 us for 1,500 words."""
+    """Return the facts of a text: words are what stands between white space. About 40 us for 1,700 words."""
     if not text.isascii():
         text = text.replace("\xa0", " ").replace("\u3000", " ")
     encoded = text.encode(errors="replace")
-    words = (b" " + encoded.translate(_SPACES)).count(b" x")  # splitting takes twice as long
+    words = _count_words(encoded)
     squeezed = encoded.translate(None, _BLANKS)
     return TextFacts(words, f"sha256:{hashlib.sha256(squeezed).hexdigest()}" if words else None)
+
+
+def _count_words(encoded: bytes) -> int:
+    """Return how many words there are: half of the places where a letter is beside a blank or an end.
+
+    All places are compared at once, as lanes of one large number, without a branch that depends on the text: splitting
+    takes twice as long, and searching the beginnings of words half as much again.
+    """
+    letters = int.from_bytes(encoded.translate(_IS_LETTER), "little")
+    return (letters ^ letters << 8).bit_count() // 2
 
 
 def one_line(text: str) -> str:
