@@ -102,7 +102,7 @@ def sketch_of(text: str, url: str) -> tuple[int, ...]:
     plain = b" %b " % text[:MOST_TEXT].encode(errors="replace").translate(_PLAIN)
     for word in _own_words(url) - {_MASK}:
         plain = plain.replace(b" %b " % word, b" 0 ")
-    hashes = {crc32(shingle) for shingle in _shingles(plain) if shingle}
+    hashes = set(map(crc32, filter(None, _shingles(plain))))
     return tuple(sorted(hashes)[:MOST_SHINGLES])
 
 
@@ -118,7 +118,8 @@ def _shingles(plain: bytes) -> list[bytes]:
         pattern = _FEW_WORDS if len(plain) <= _LONG_TEXT else _FEWER_WORDS
         windows = pattern.findall(plain)[:_MOST_FOUND]
         if len(windows) >= _ENOUGH:
-            return [window if _MASK not in window else _words(window) for window in windows]
+            # A search by `in` takes twice as long: it tries whether the mask is a number first.
+            return [window if window.find(_MASK) < 0 else _words(window) for window in windows]
     pattern = _EVERY_WORD if len(plain) <= _SHORT_TEXT else _SOME_WORDS
     found = list(itertools.islice(pattern.finditer(plain), _MOST_FOUND))
     if len(found) < _ENOUGH:
