@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from crawlkit.model import Content, Facts, Response
 from crawlkit.policy.content_type import read_content_type
@@ -18,6 +18,9 @@ from crawlkit.policy.simhash import simhash_of
 from crawlkit.policy.urls import resolve_location
 from crawlkit.policy.wanted import NOTHING_MORE, Wanted
 from crawlkit.rendering import Rendered
+
+_READ = frozenset(b"content-language content-type etag last-modified link location refresh retry-after x-robots-tag".split())
+"""The header fields that are read."""
 
 _NO_PAGE = Page(
     title=None,
@@ -98,7 +101,8 @@ def read_answer(
 def _grouped(headers: Iterable[tuple[bytes, bytes]]) -> defaultdict[bytes, list[bytes]]:
     grouped: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for name, value in headers:
-        grouped[name].append(value)
+        if name in _READ:
+            grouped[name].append(value)
     return grouped
 
 
@@ -108,8 +112,8 @@ def _content(page: Page, wanted: Wanted) -> Content | None:
     return Content(text, page.anchors) if text is not None or page.anchors else None
 
 
-def _first(values: Iterable[bytes]) -> str | None:
-    return next((value.decode("latin-1") for value in values), None)
+def _first(values: Sequence[bytes]) -> str | None:
+    return values[0].decode("latin-1") if values else None
 
 
 def _header_directives(values: Iterable[bytes], agent: str) -> Iterator[frozenset[str]]:

@@ -9,8 +9,8 @@ A page that the tree builder could be hurt by is reduced before, by `skim`.
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawlkit.model import FieldValue
@@ -62,8 +62,7 @@ _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 _SVG_LEVELS = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """What one HTML document says. URLs are in normal form.
 
     `links` holds each http(s) link once: `a` and `area` in document order, then frames, then the target of a refresh.
@@ -180,18 +179,18 @@ def _links(
     for node in nodes:
         attributes = node.attributes
         # An SVG link may have xlink:href, which is a name of its own.
-        if "href" not in attributes:
+        reference = attributes.get("href") or ("" if "href" in attributes else None)
+        if reference is None:
             continue
-        reference = attributes["href"] or ""
         link = known(reference) or join(reference)
         if link is None:
             continue
-        followed = "rel" not in attributes or not _has_token(attributes["rel"], "nofollow")
-        if link in follow:
-            follow[link] |= followed
-        elif len(follow) < most:
-            follow[link] = followed
-        else:
+        if "rel" not in attributes or not _has_token(attributes["rel"], "nofollow"):
+            follow[link] = True
+        elif link not in follow:
+            follow[link] = False
+        if len(follow) > most:
+            del follow[link]
             return follow, True
     for source in others:
         if source is None or (link := join(source)) is None:

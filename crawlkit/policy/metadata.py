@@ -35,7 +35,7 @@ def read_metadata(root: LexborNode | None, metas: Sequence[Attributes], parts: P
     return Metadata(
         description=_description(metas),
         language=_language(root, metas),
-        headings=tuple(len(parts[tag]) for tag in HEADINGS),
+        headings=tuple([len(parts[tag]) for tag in HEADINGS]),
         alternates=first_of_each(_alternates(parts["link"], joiner)),
     )
 

@@ -136,10 +136,11 @@ class Joiner:
         self._is_memorable = own is not None and len(own) <= _MEMO_CHARS
         if own is not None:
             # All that a reference with a leading slash takes from its base.
-            self._root = origin_of(own) + "/"
+            origin = origin_of(own)
+            self._root = origin + "/"
             if self._is_memorable:
                 path = own.partition("?")[0]
-                self._at_root = _memo.of(origin_of(own))
+                self._at_root = _memo.of(origin)
                 self._in_folder = _memo.of(path[: path.rindex("/") + 1])
         # In another charset a reference is remembered with its query encoded, not as it is written.
         self.known = self._at_root if self._codec is None else {}

@@ -1,10 +1,9 @@
 """What is skimmed says what its tree would have said; and what could hurt the tree builder is skimmed."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from selectolax.lexbor import LexborHTMLParser
 
 from crawlkit.policy.links import Page, read_page
