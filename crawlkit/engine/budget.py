@@ -33,6 +33,10 @@ WELL_OFF = 256
 look is a tenth of what a page costs. A trap that became well off earns no more by it than it did before."""
 
 
+MOST_DRY = 4_096
+"""Templates that are remembered to have found no credit."""
+
+
 def spare_at_first(most: int) -> int:
     """Return what a host can spare to begin with."""
     return most * (LEFT_SHARE + 1) // LEFT_SHARE
@@ -54,17 +58,24 @@ class Budget:
         self._templates = templates
         self._most = most
         self._start = spare_at_first(most)
+        self._dry: set[str] = set()  # templates that found no credit since any was given: links to these are met by the hundred
 
     def pay(self, url: str) -> bool:
         """Take the price of adding `url`; False if there is no credit for it."""
         if not self._most:
             return True
-        template = self._templates.get(template_of(url))
+        name = template_of(url)
+        if name in self._dry:
+            return False
+        template = self._templates.get(name)
         if template.credit:
             template.credit -= 1
         else:
             host = self.host(url)
             if not may_draw(template.drawn, host.credit, self._most):
+                if len(self._dry) >= MOST_DRY:
+                    self._dry.clear()
+                self._dry.add(name)
                 return False
             template.drawn += 1
             host.credit -= 1
@@ -112,6 +123,7 @@ class Budget:
             template = self._templates.get(template_of(url))
             template.credit += 1
             self._templates.changed(template)
+        self._dry.clear()
 
     def _is_fresh(self, url: str, template: Account, sketch: tuple[int, ...]) -> bool:
         template.pages += 1
@@ -135,5 +147,8 @@ class Budget:
         return self._templates.get(host_of(url), self._start)
 
     def _add(self, account: Account, credit: int) -> None:
-        account.credit = max(account.credit, min(self._start, account.credit + credit))
-        self._templates.changed(account)
+        raised = min(self._start, account.credit + credit)
+        if raised > account.credit:
+            account.credit = raised
+            self._templates.changed(account)
+            self._dry.clear()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from crawlkit.config import Config
+from crawlkit.engine import budget as pricing
 from crawlkit.engine.budget import EARNED, WELL_OFF, Budget
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.growth import FRESH_PAGES_A_ROUND
@@ -191,6 +192,22 @@ def test_a_page_is_looked_at_while_its_template_or_its_leader_has_little_credit(
     some.grant(f"{HOST}/list/{n}" for n in range(WELL_OFF))
     assert not some.is_curious(item, listing)
     assert not Budget(state.templates, 0).is_curious(HOST + "/b/1", None)
+
+
+def test_a_template_that_found_no_credit_pays_once_any_is_given(state: CrawlState) -> None:
+    some = Budget(state.templates, 3)
+    paid(some, "/a/", 100)
+    some.grant([f"{HOST}/a/1", f"{HOST}/a/2"])
+    assert paid(some, "/a/", 100) == 2
+    some.reward(HOST + "/a/1")
+    assert paid(some, "/a/", 100) == 1
+
+
+def test_templates_without_credit_are_remembered_within_bounds(state: CrawlState, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pricing, "MOST_DRY", 2)
+    some = Budget(state.templates, 1)
+    assert sum(paid(some, f"/{word(n)}/", 3) for n in range(9)) == 1
+    assert len(some._dry) <= 2
 
 
 def test_a_page_that_was_not_looked_at_earns_nothing(state: CrawlState) -> None:
