@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from crawlkit.errors import StateDamaged
 from crawlkit.model import Source
 from crawlkit.state import keys
+from crawlkit.state import seen as seen_set
 from crawlkit.state.bloom import MappedBloom
 from crawlkit.state.codec import SeenEntry, UrlState
 from crawlkit.state.seen import RECENT_URLS, SeenSet
@@ -238,4 +239,30 @@ def test_a_link_is_passed_over_only_if_it_is_no_news(parts: Parts, entry: SeenEn
     if entry is not None:
         parts.seen.add(url(1), HOST, entry)
     parts.seen.add(url(2), HOST, SeenEntry(UrlState.SETTLED, 0, 0, b"", Source.LINK))
-    assert parts.seen.doubtful([url(2), url(1)], 0) == ([1] if doubtful else [])
+    for _ in range(2):  # the second time by memory
+        assert parts.seen.doubtful([url(2), url(1)], 0) == ([1] if doubtful else [])
+        assert parts.seen.doubtful([url(2), url(1)], 1) == ([1] if doubtful and (entry is None or entry.depth < 1) else [])
+
+
+def test_a_link_that_is_no_news_at_one_depth_may_be_at_a_lesser_one(parts: Parts) -> None:
+    parts.seen.add(url(1), HOST, SeenEntry(UrlState.QUEUED, 2, 0, b"tail", Source.LINK))
+    parts.seen.add(url(2), HOST, SeenEntry(UrlState.QUEUED, 1, 0, b"tail", Source.LINK))
+    assert [parts.seen.doubtful([url(1), url(2)], depth) for depth in (3, 2, 1, 0, 3)] == [[], [], [0], [0, 1], []]
+
+
+def test_links_that_are_no_news_are_remembered_within_bounds(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_set, "MOST_NEAR_URLS", 10)
+    urls = [url(n) for n in range(100)]
+    for each in urls:
+        parts.seen.add(each, HOST, SeenEntry(UrlState.SETTLED, 0, 0, b"", Source.LINK))
+    for depth in range(20):
+        for start in range(0, 100, 5):
+            assert parts.seen.doubtful([*urls[start : start + 5], "http://a.test/unseen"], depth) == [5]
+            assert sum(map(len, parts.seen._near.values())) <= 10
+
+
+def test_links_that_are_no_news_are_remembered_for_few_depths(parts: Parts) -> None:
+    parts.seen.add(url(1), HOST, SeenEntry(UrlState.SETTLED, 0, 0, b"", Source.LINK))
+    for depth in range(100):
+        assert parts.seen.doubtful([url(1)], depth) == []
+        assert len(parts.seen._near) <= seen_set.MOST_NEAR_DEPTHS
