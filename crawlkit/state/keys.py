@@ -82,6 +82,14 @@ KINDS: Mapping[bytes, tuple[int | None, str]] = MappingProxyType(
 )
 """Length of the keys of each kind (None for any), and what its rows are called in a report."""
 
+BUCKET_BYTES: Mapping[int, int] = MappingProxyType(
+    {
+        **dict.fromkeys(b"".join((SEEN, QUEUE, WAITING_SITEMAP, REFUSAL)), 9),
+        **dict.fromkeys(b"".join((TIMED, RELAX, HOST, HELD)), 1),
+    }
+)
+"""Length of the prefix that names a key's bucket (`bucket_of`), by its first byte; kinds that are in none are not here."""
+
 MAX_PRIORITY = 255
 RECENT_BATCHES = 64
 
@@ -101,6 +109,7 @@ _ORIGIN_ID = blake2b(digest_size=16, person=b"crawlkit.orig")
 _TEMPLATE_ID = blake2b(digest_size=8, person=b"crawlkit.shap")
 _HELD_ID = blake2b(digest_size=10, person=b"crawlkit.held")
 _ARCHIVED_ID = blake2b(digest_size=16, person=b"crawlkit.arch")
+_DIGEST_ID = blake2b(digest_size=16, person=b"crawlkit.dgst")
 
 
 def _digest(begun: blake2b, text: str) -> bytes:
@@ -289,7 +298,7 @@ def recent_key(batch: int) -> bytes:
 
 def digest_range(digest: str) -> bytes:
     """Return the prefix of the pages whose body has this digest."""
-    return DIGEST + blake2b(digest.encode(), digest_size=16, person=b"crawlkit.dgst").digest()
+    return DIGEST + _digest(_DIGEST_ID, digest)
 
 
 def digest_key(digest: str, url: str) -> bytes:
@@ -328,12 +337,8 @@ def bucket_of(key: bytes) -> bytes | None:
     What was seen, queued or refused of a host is a range of its own each; hosts, retries, distances to propagate and pages
     that wait are one range each.
     """
-    first = key[:1]
-    if first in (SEEN, QUEUE, WAITING_SITEMAP, REFUSAL):
-        return key[:9]
-    if first in (TIMED, RELAX, HOST, HELD):
-        return first
-    return None
+    length = BUCKET_BYTES.get(key[0])
+    return None if length is None else key[:length]
 
 
 INDEXED = meta_key("indexed")

@@ -11,6 +11,7 @@ tried again, Rebello et al., ATC 2020).
 import itertools
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -40,16 +41,13 @@ class _Generation:
 
     def __init__(self) -> None:
         self.changes: dict[bytes, bytes | None] = {}
-        self.buckets: dict[bytes, set[bytes]] = {}
+        self.buckets: defaultdict[bytes, set[bytes]] = defaultdict(set)
 
     def set(self, key: bytes, value: bytes | None) -> None:
         self.changes[key] = value
-        bucket = keys.bucket_of(key)
-        if bucket is not None:
-            rows = self.buckets.get(bucket)
-            if rows is None:
-                rows = self.buckets[bucket] = set()
-            rows.add(key)
+        length = keys.BUCKET_BYTES.get(key[0])
+        if length is not None:
+            self.buckets[key[:length]].add(key)
 
 
 class Batch:
