@@ -11,8 +11,6 @@ to ever new ones. So where each URL that waits is met on many of the held pages,
 import itertools
 from collections.abc import Iterator
 
-import msgspec
-
 from crawlkit.engine.admission import Admission
 from crawlkit.engine.budget import Budget
 from crawlkit.model import Facts, Fetched, OrderReason, Record, Refusal, Source
@@ -120,8 +118,7 @@ class Growth:
         if not unpaid:
             return
         if not record.held:  # as it is now: a link to itself may have made its sources more
-            latest = self._state.pages.get(record.url) or record
-            self._state.pages.put(msgspec.structs.replace(latest, held=True))
+            self._state.pages.put_held(record)
         host = self._budget.host(record.url)
         survey = self._surveys.get(host.key)
         if survey is not None:

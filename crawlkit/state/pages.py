@@ -43,6 +43,13 @@ class Pages:
         if content is not None:
             self._contents.put(record.url, content)
 
+    def put_held(self, record: Record) -> None:
+        """Stage once more a record that `put` staged, saying that it is held: with the head it has now."""
+        key = keys.page_key(record.url)
+        value = self._codec.encode(msgspec.structs.replace(record, held=True))
+        before = self._store.get(key)
+        self._store.stage(key, value if before is None else with_head(value, head_of(before)))
+
     def remove(self, url: str) -> None:
         """Stage the removal of a record."""
         record = self.get(url)

@@ -209,6 +209,14 @@ def test_a_redirect_that_stays_above_or_below_the_limit_is_counted_as_before(sta
     assert kinds(state) == (0, 1, 0)
 
 
+def test_a_redirect_whose_depth_falls_too_is_counted_anew(state: CrawlState) -> None:
+    meet(state, url(0), 5, MAX_HOPS)
+    crawl(state, {}, {0: 1})
+    assert kinds(state) == (0, 0, 1)
+    meet(state, url(0), 1, 5)
+    assert kinds(state) == (0, 1, 0)
+
+
 def test_lowered_hops_run_down_a_chain_of_redirects_and_open_its_end(state: CrawlState) -> None:
     """Twelve redirects in a row, met from outside: the chain breaks at the limit; a link to its middle opens the rest."""
     chain = {n: n + 1 for n in range(12)}
