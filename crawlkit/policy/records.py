@@ -19,42 +19,58 @@ class Place(msgspec.Struct, frozen=True):
 
 def record_of(place: Place, done: Done, fetched: Fetched | None) -> Record:
     """Return the record of a URL that settles as `done`; `fetched` is None where no request was needed."""
-    timing = {} if fetched is None else {
-        "fetched_at": fetched.started_s,
-        "elapsed_ms": round((fetched.ended_s - fetched.started_s) * 1000),
-        "attempts": place.attempts + 1,
-    }  # fmt: skip
     facts = fetched.answer if fetched is not None and isinstance(fetched.answer, Facts) else None
-    told = {} if facts is None else {
-        "status": facts.status,
-        "content_type": facts.content_type,
-        "charset": facts.charset,
-        "body_bytes": facts.body_bytes,
-        "truncated": facts.truncated,
-        "title": facts.title,
-        "digest": facts.digest,
-        "links": facts.links,
-        "nofollow": facts.nofollow,
-        "redirect_to": facts.location,
-        "canonical": facts.canonical,
-        "admits_canonical": facts.admits_canonical,
-        "directives": facts.directives,
-        "description": facts.description,
-        "language": facts.language,
-        "headings": facts.headings,
-        "alternates": facts.alternates,
-        "etag": facts.etag,
-        "last_modified": facts.last_modified,
-        "words": facts.words,
-        "text_digest": facts.text_digest,
-        "fields": facts.fields,
-        "simhash": facts.simhash,
-        "rendering": facts.rendering,
-    }  # fmt: skip
-    return Record(
-        url=place.url, kind=done.kind, depth=place.depth, hops=place.hops, reason=done.reason, message=done.message,
-        via=place.via, sources=place.sources, not_modified=fetched is not None and fetched.not_modified, **told, **timing,  # type: ignore[arg-type]
-    )  # fmt: skip
+    fetched_at, elapsed_ms, attempts = None, None, 0
+    if fetched is not None:
+        fetched_at, elapsed_ms, attempts = fetched.started_s, _elapsed_ms(fetched), place.attempts + 1
+    if facts is None:
+        return Record(
+            url=place.url, kind=done.kind, depth=place.depth, hops=place.hops, sources=place.sources, via=place.via,
+            reason=done.reason, message=done.message, fetched_at=fetched_at, elapsed_ms=elapsed_ms, attempts=attempts,
+            not_modified=fetched is not None and fetched.not_modified,
+        )  # fmt: skip
+    return Record(  # one call with all names: a dictionary of them is half as much again
+        url=place.url,
+        kind=done.kind,
+        depth=place.depth,
+        hops=place.hops,
+        sources=place.sources,
+        via=place.via,
+        reason=done.reason,
+        message=done.message,
+        fetched_at=fetched_at,
+        elapsed_ms=elapsed_ms,
+        attempts=attempts,
+        not_modified=fetched is not None and fetched.not_modified,
+        status=facts.status,
+        content_type=facts.content_type,
+        charset=facts.charset,
+        body_bytes=facts.body_bytes,
+        truncated=facts.truncated,
+        title=facts.title,
+        digest=facts.digest,
+        links=facts.links,
+        nofollow=facts.nofollow,
+        redirect_to=facts.location,
+        canonical=facts.canonical,
+        admits_canonical=facts.admits_canonical,
+        directives=facts.directives,
+        description=facts.description,
+        language=facts.language,
+        headings=facts.headings,
+        alternates=facts.alternates,
+        etag=facts.etag,
+        last_modified=facts.last_modified,
+        words=facts.words,
+        text_digest=facts.text_digest,
+        fields=dict(facts.fields),
+        simhash=facts.simhash,
+        rendering=facts.rendering,
+    )
+
+
+def _elapsed_ms(fetched: Fetched) -> int:
+    return round((fetched.ended_s - fetched.started_s) * 1000)
 
 
 def content_of(fetched: Fetched | None) -> Content | None:
