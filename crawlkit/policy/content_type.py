@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -40,6 +41,10 @@ _XHTML_START = re.compile(
     re.X | re.I,
 )
 
+# The pages of a site have few types; a longer field is not kept in memory.
+_MEMO_ENTRIES = 256
+_MEMO_BYTES = 128
+
 # Section 3, "binary data byte".
 _BINARY = bytes([*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 
@@ -60,10 +65,15 @@ def read_content_type(values: Sequence[bytes]) -> ContentType:
     The last value that is a MIME type wins; an earlier charset is kept only if the essence stays the same. A charset is
     the Encoding Standard's name in lower case, None for a label that Standard does not know.
     """
+    combined = b", ".join(values)
+    return _remembered(combined) if len(combined) <= _MEMO_BYTES else _read(combined)
+
+
+def _read(combined: bytes) -> ContentType:
     essence: str | None = None
     inherited: str | None = None
     label: str | None = None
-    for value in _split(values):
+    for value in _split(combined):
         match = _ESSENCE.match(value)
         if match is None or match[1] == "*/*":
             continue
@@ -73,6 +83,9 @@ def read_content_type(values: Sequence[bytes]) -> ContentType:
         elif label is None:
             label = inherited
     return ContentType(essence, encoding_name(label) if label else None)
+
+
+_remembered = lru_cache(_MEMO_ENTRIES)(_read)
 
 
 def sniff(body: bytes, declared: str | None) -> str | None:
@@ -87,7 +100,7 @@ def sniff(body: bytes, declared: str | None) -> str | None:
     if declared not in (HTML, XHTML):
         return None
     head = body[:SNIFF_BYTES]
-    if len(head.translate(None, _BINARY)) == len(head) or head.startswith(_UTF16_STARTS) or _sniff_start(head):
+    if _sniff_start(head) or head.startswith(_UTF16_STARTS) or len(head.translate(None, _BINARY)) == len(head):
         return declared
     return None
 
@@ -98,10 +111,10 @@ def _sniff_start(head: bytes) -> str | None:
     return XHTML if _XHTML_START.match(head) else None
 
 
-def _split(values: Sequence[bytes]) -> list[str]:
+def _split(combined: bytes) -> list[str]:
     """Return the single values of all fields: they count as one list (Fetch Standard, "get, decode, and split")."""
-    combined = b", ".join(values).decode("latin-1")
-    return _VALUE.findall(combined) if "," in combined else [combined]
+    text = combined.decode("latin-1")
+    return _VALUE.findall(text) if "," in text else [text]
 
 
 def _charset_label(value: str, start: int) -> str | None:

@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from crawlkit.model import FieldValue
 from crawlkit.policy.anchors import read_anchors
 from crawlkit.policy.extract import pick_fields
-from crawlkit.policy.metadata import Metadata, read_metadata
+from crawlkit.policy.metadata import Attributes, Metadata, read_metadata
 from crawlkit.policy.page_text import Texts, read_texts
 from crawlkit.policy.parts import found_parts, parts_of
 from crawlkit.policy.skim import TreeSize, skim, tree_size
@@ -99,6 +99,7 @@ def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MO
     base = _base(told["base"], url, charset)
     joiner = Joiner.at(base, charset)
     metas = [node.attributes for node in told["meta"]]
+    relations = [node.attributes for node in told["link"]]
     targets = filter(None, map(refresh_target, (*refresh, *_refreshes(metas))))
     others = (*_sources(told["frame"], told["iframe"]), next(targets, None))
     nodes = tree.css("a,area") if told["area"] else told["a"]
@@ -108,9 +109,9 @@ def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MO
         base=base,
         links=tuple(follow),
         nofollow=tuple([i for i, followed in enumerate(follow.values()) if not followed]),
-        canonical=_canonical(told["link"], joiner),
+        canonical=_canonical(relations, joiner),
         directives=_meta_directives(metas, wanted.agent),
-        metadata=read_metadata(tree.root, metas, told, joiner),
+        metadata=read_metadata(tree.root, metas, relations, told, joiner),
         anchors=read_anchors(nodes, follow, joiner) if wanted.anchors else (),
         fields=pick_fields(tree, wanted.rules, base),
         texts=read_texts(tree, told),  # the last: it takes the tree apart
@@ -208,13 +209,13 @@ def _sources(frames: Iterable[LexborNode], iframes: Iterable[LexborNode]) -> Ite
             yield source
 
 
-def _refreshes(metas: Iterable[dict[str, str | None]]) -> Iterator[str]:
+def _refreshes(metas: Iterable[Attributes]) -> Iterator[str]:
     for attributes in metas:
         if (attributes.get("http-equiv") or "").lower() == "refresh":
             yield attributes.get("content") or ""
 
 
-def _meta_directives(metas: Iterable[dict[str, str | None]], agent: str) -> frozenset[str]:
+def _meta_directives(metas: Iterable[Attributes], agent: str) -> frozenset[str]:
     found: frozenset[str] = frozenset()
     for attributes in metas:
         if (attributes.get("name") or "").strip().lower() in ("robots", agent):
@@ -222,9 +223,8 @@ def _meta_directives(metas: Iterable[dict[str, str | None]], agent: str) -> froz
     return found
 
 
-def _canonical(nodes: Iterable[LexborNode], joiner: Joiner) -> str | None:
-    for node in nodes:
-        attributes = node.attributes
+def _canonical(relations: Iterable[Attributes], joiner: Joiner) -> str | None:
+    for attributes in relations:
         reference = attributes.get("href")
         if reference and _has_token(attributes.get("rel"), "canonical") and (url := joiner.join(reference)):
             return url

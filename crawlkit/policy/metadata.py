@@ -30,13 +30,18 @@ class Metadata(NamedTuple):
     alternates: tuple[tuple[str, str], ...] = ()
 
 
-def read_metadata(root: LexborNode | None, metas: Sequence[Attributes], parts: Parts, joiner: Joiner) -> Metadata:
-    """Return what the page with the element `root` says of itself; `metas` are the attributes of its meta elements."""
+def read_metadata(
+    root: LexborNode | None, metas: Sequence[Attributes], links: Iterable[Attributes], parts: Parts, joiner: Joiner
+) -> Metadata:
+    """Return what the page with the element `root` says of itself.
+
+    `metas` and `links` are the attributes of its meta and link elements.
+    """
     return Metadata(
         description=_description(metas),
         language=_language(root, metas),
         headings=tuple([len(parts[tag]) for tag in HEADINGS]),
-        alternates=first_of_each(_alternates(parts["link"], joiner)),
+        alternates=first_of_each(_alternates(links, joiner)),
     )
 
 
@@ -71,9 +76,8 @@ def _language(root: LexborNode | None, metas: Iterable[Attributes]) -> str | Non
     return language
 
 
-def _alternates(links: Iterable[LexborNode], joiner: Joiner) -> Iterator[tuple[str, str]]:
-    for node in links:
-        attributes = node.attributes
+def _alternates(links: Iterable[Attributes], joiner: Joiner) -> Iterator[tuple[str, str]]:
+    for attributes in links:
         if "hreflang" not in attributes or "alternate" not in (attributes.get("rel") or "").lower().split():
             continue
         language = language_tag(attributes["hreflang"])
