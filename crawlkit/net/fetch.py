@@ -5,7 +5,6 @@ cancellation from outside, or TooManyOpenFiles: no page's fault, so no page's fa
 cookie, repeats nothing, and reads no further than the cap.
 """
 
-import asyncio
 import socket
 import ssl
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
@@ -17,9 +16,10 @@ import httpx
 
 from crawlkit.model import FetchFailure, Found, Reason, Response
 from crawlkit.net.capture import Capture
+from crawlkit.net.deadline import Deadline, Deadlines
 from crawlkit.net.decode import ACCEPT_ENCODING, BodyDecoder
 from crawlkit.net.proxy import ProxyFailedError
-from crawlkit.net.request import Get, Origin, fields_of
+from crawlkit.net.request import Get, Origin, fields_of, lines_of
 from crawlkit.net.resolver import AddressRefusedError, GuardedResolver
 
 _Answer = TypeVar("_Answer")
@@ -97,6 +97,7 @@ class Fetcher:
     ) -> None:
         self._transport = transport
         self._timeout_s = timeout_s
+        self._deadlines = Deadlines(timeout_s)
         self.max_body_bytes = max_body_bytes
         self._extra = extra or ExtraHeaders()
         replaced = {name.lower() for name, _ in self._extra.everywhere}
@@ -124,31 +125,33 @@ class Fetcher:
 
     async def _in_time(self, answer: Coroutine[Any, Any, _Answer]) -> _Answer | FetchFailure:
         try:
-            async with asyncio.timeout(self._timeout_s) as deadline:
+            with Deadline(self._deadlines) as deadline:
                 return await answer
         except TimeoutError as error:
-            if deadline.expired():
+            if deadline.passed:
                 return FetchFailure(Reason.TIMEOUT, f"no complete answer within {self._timeout_s:g} s")
             return _failure(error)
         except _REMOTE as error:
             return _failure(error)
 
-    def _new_site(self, prefix: str) -> tuple[Origin, httpx.Headers]:
+    def _new_site(self, prefix: str) -> tuple[Origin, httpx.Headers, bytes]:
         """Return what all requests have in common whose URL begins with `prefix`, like `https://a.example:8443`."""
         # Host is given because httpx would decode the name, and raises for punycode that browsers accept.
         host = (b"Host", prefix[prefix.index("//") + 2 :].encode())
         origin = Origin.of(prefix)
         proof = self._extra.authorization.get(origin.host)
         own = [] if proof is None else [(b"Authorization", proof)]
-        return origin, httpx.Headers([host, *self._headers, *own])
+        headers = httpx.Headers([host, *self._headers, *own])
+        return origin, headers, lines_of(headers)
 
     async def _get(self, url: str, capture: Capture | None, more: Sequence[tuple[bytes, bytes]]) -> Response | FetchFailure:
         path = url.index("/", url.index("//") + 2)
-        origin, headers = self._site(url[:path])
+        origin, headers, lines = self._site(url[:path])
         if more:
             names = {name.lower() for name, _ in more}
             headers = httpx.Headers([*(each for each in headers.raw if each[0].lower() not in names), *more])
-        request = Get(url, origin, url[path:].encode(), headers)
+            lines = lines_of(headers)
+        request = Get(url, origin, url[path:].encode(), headers, lines)
         response = await self._transport.handle_async_request(request)
         stream = response.stream
         assert isinstance(stream, httpx.AsyncByteStream)

@@ -26,16 +26,18 @@ class Origin(NamedTuple):
 class Get(httpx.Request):
     """A request for `url` (normal form) at its `origin`, with exactly `headers`, and `target` on its first line.
 
+    `lines` are the headers as they are sent, which are the same for all of a site.
     `url` is parsed when a transport looks at it: half of the CPU of a fetch, and our own transport need not. So httpx's
     constructor, which parses it and copies the headers, is passed by: all that it sets is set here.
     """
 
-    def __init__(self, url: str, origin: Origin, target: bytes, headers: httpx.Headers) -> None:
+    def __init__(self, url: str, origin: Origin, target: bytes, headers: httpx.Headers, lines: bytes) -> None:
         self.method = "GET"
         self.headers = headers
         self.extensions = {"target": target}
         self.stream = _NO_BODY
         self.origin = origin
+        self.lines = lines
         self._text = url
         self._url: httpx.URL | None = None
 
@@ -87,6 +89,14 @@ class Received(httpx.Response):
     @headers.setter
     def headers(self, value: httpx.Headers) -> None:
         self._headers = value
+
+
+def lines_of(headers: httpx.Headers) -> bytes:
+    """Return headers as lines to send; httpx.LocalProtocolError if those would be others on the wire."""
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers.raw])
+    if lines.count(b"\n") != len(headers.raw):
+        raise httpx.LocalProtocolError("a header that HTTP/1.1 cannot carry: it has lines")
+    return lines
 
 
 def fields_of(response: httpx.Response) -> list[tuple[bytes, bytes]]:

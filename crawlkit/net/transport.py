@@ -17,7 +17,7 @@ from crawlkit.net.capture import WIRE, Wire
 from crawlkit.net.connect import Direct
 from crawlkit.net.pool import Pool
 from crawlkit.net.proxy import PROXY_REFUSES, Proxy, ThroughProxy, refusal
-from crawlkit.net.request import Origin, Received, origin_of
+from crawlkit.net.request import Get, Origin, Received, lines_of, origin_of
 from crawlkit.net.resolver import GuardedResolver, host_port
 from crawlkit.net.wire import Connection, Forward
 
@@ -116,11 +116,9 @@ class Message(NamedTuple):
 def checked_message(request: httpx.Request) -> Message:
     """Return what is sent of a request; httpx.LocalProtocolError if that would be another one on the wire."""
     target: bytes = request.extensions.get("target") or request.url.raw_path
-    headers = request.headers.raw
-    fields = b"".join([b"%b: %b\r\n" % header for header in headers])
-    if request.method != "GET" or b" " in target or b"\n" in target or fields.count(b"\n") != len(headers):
+    if request.method != "GET" or b" " in target or b"\n" in target:
         raise httpx.LocalProtocolError(f"not a GET that HTTP/1.1 can carry: {request.method} {target!r}")
-    return Message(target, fields)
+    return Message(target, request.lines if isinstance(request, Get) else lines_of(request.headers))
 
 
 def unverified_tls() -> ssl.SSLContext:

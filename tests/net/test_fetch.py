@@ -311,13 +311,17 @@ def test_a_cancellation_from_outside_passes_through() -> None:
     asyncio.run(fetch())
 
 
+async def _fetched(transport: httpx.AsyncBaseTransport, url: str) -> Response | FetchFailure:
+    return await Fetcher(transport, timeout_s=1, max_body_bytes=100, user_agent="x").fetch(url)
+
+
 def test_a_bug_passes_through() -> None:
     def broken(request: httpx.Request) -> httpx.Response:
         raise KeyError("ours")
 
-    fetcher = Fetcher(httpx.MockTransport(broken), timeout_s=1, max_body_bytes=1, user_agent="x")
+    transport = httpx.MockTransport(broken)
     with pytest.raises(KeyError):
-        asyncio.run(fetcher.fetch("http://a.example/"))
+        asyncio.run(_fetched(transport, "http://a.example/"))
 
 
 @pytest.mark.parametrize(
@@ -341,8 +345,8 @@ def test_a_transports_errors_are_reasons(error: Exception, reason: Reason) -> No
     def failing(request: httpx.Request) -> httpx.Response:
         raise error
 
-    fetcher = Fetcher(httpx.MockTransport(failing), timeout_s=1, max_body_bytes=1, user_agent="x")
-    assert reason_of(asyncio.run(fetcher.fetch("http://a.example/"))) is reason
+    transport = httpx.MockTransport(failing)
+    assert reason_of(asyncio.run(_fetched(transport, "http://a.example/"))) is reason
 
 
 class Silence(httpx.AsyncByteStream):
@@ -353,16 +357,15 @@ class Silence(httpx.AsyncByteStream):
 
 def test_a_transports_timeout_within_a_body_is_a_timeout() -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Silence()))
-    fetcher = Fetcher(transport, timeout_s=1, max_body_bytes=100, user_agent="x")
-    assert reason_of(asyncio.run(fetcher.fetch("http://a.example/"))) is Reason.TIMEOUT
+    assert reason_of(asyncio.run(_fetched(transport, "http://a.example/"))) is Reason.TIMEOUT
 
 
 def test_any_transport_will_do() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, headers={"Content-Encoding": "gzip"}, content=gzip.compress(bytes(request.url.raw_path)))
 
-    fetcher = Fetcher(httpx.MockTransport(answer), timeout_s=1, max_body_bytes=100, user_agent="x")
-    got = asyncio.run(fetcher.fetch("http://a.example/p?q"))
+    transport = httpx.MockTransport(answer)
+    got = asyncio.run(_fetched(transport, "http://a.example/p?q"))
     assert isinstance(got, Response)
     assert (got.body, got.truncated) == (b"/p?q", False)
 
@@ -374,8 +377,8 @@ def test_a_transport_that_looks_at_the_url_sees_all_of_it() -> None:
         seen.append(request)
         return httpx.Response(204)
 
-    fetcher = Fetcher(httpx.MockTransport(answer), timeout_s=1, max_body_bytes=100, user_agent="x")
-    asyncio.run(fetcher.fetch("https://a.example:8443/p%7E?q=1"))
+    transport = httpx.MockTransport(answer)
+    asyncio.run(_fetched(transport, "https://a.example:8443/p%7E?q=1"))
     (request,) = seen
     assert str(request.url) == "https://a.example:8443/p%7E?q=1"
     assert (request.method, request.headers["host"], request.content) == ("GET", "a.example:8443", b"")

@@ -5,14 +5,15 @@ import asyncio
 import httpx
 import pytest
 
-from crawlkit.net.request import Get, Origin, Received, fields_of
+from crawlkit.net.request import Get, Origin, Received, fields_of, lines_of
 
 URL = "http://h.example/a?b"
 FIELDS = [(b"Content-Type", b"text/html"), (b"X", b"1"), (b"X", b"2")]
 
 
 def _get() -> Get:
-    return Get(URL, Origin.of(URL), b"/a?b", httpx.Headers([(b"Host", b"h.example")]))
+    headers = httpx.Headers([(b"Host", b"h.example")])
+    return Get(URL, Origin.of(URL), b"/a?b", headers, lines_of(headers))
 
 
 def test_a_get_is_what_httpx_would_have_made() -> None:
@@ -36,3 +37,9 @@ def test_an_answer_is_what_httpx_would_have_made(looked_at: bool) -> None:
     assert fields_of(ours) == fields_of(made) == FIELDS
     assert asyncio.run(ours.aread()) == b"body"
     assert ours.text == "body"
+
+
+def test_headers_that_would_be_others_on_the_wire_are_refused() -> None:
+    assert lines_of(httpx.Headers([(b"A", b"1"), (b"a", b"2")])) == b"A: 1\r\na: 2\r\n"
+    with pytest.raises(httpx.LocalProtocolError):
+        lines_of(httpx.Headers([(b"A", b"1\r\nB: 2")]))
