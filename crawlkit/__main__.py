@@ -17,15 +17,9 @@ if _IS_OURS:
     signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(_INTERRUPTED))
 
 
-_OBJECTS_A_COLLECTION = 10_000
-"""So many more objects and the garbage is collected: a crawl makes little that goes in circles. 700, as Python has it, costs
-1 % of a crawl."""
-
-
 def main() -> None:
     """Run the command line and leave with its status."""
-    gc.disable()  # until the command is imported (`commands`): what is loaded stays, and looking through it takes 30 ms
-    gc.set_threshold(_OBJECTS_A_COLLECTION)
+    gc.disable()  # until the command is imported (`commands`): to look through what is loaded takes 30 ms, and it stays
     decided: list[int] = []
     atexit.register(_leave, decided)  # first, so that it is called last
     from crawlkit.surfaces import cli  # noqa: PLC0415  (takes long: an interrupt must be quiet by then)

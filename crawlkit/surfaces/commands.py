@@ -8,6 +8,7 @@ from types import MappingProxyType
 import click
 import msgspec
 
+from crawlkit.surfaces.garbage import begin_collecting
 from crawlkit.surfaces.interrupts import nothing_begun
 
 
@@ -97,8 +98,7 @@ class Commands(MutableMapping[str, click.Command]):
             with nothing_begun():
                 module = import_module(f"crawlkit.surfaces.{place.module}")
             if not gc.isenabled():  # this is the process of the command line, which has put it off so far
-                gc.freeze()
-                gc.enable()
+                begin_collecting()
             command: click.Command = getattr(module, place.attribute)
             command.context_settings.setdefault("help_option_names", HELP)  # click keeps those of whoever asks first
             self._known[name] = command

@@ -13,6 +13,7 @@ from crawlkit.cluster.processes import open_line
 from crawlkit.engine.runner import run_async
 from crawlkit.engine.session import Hooks, Surroundings
 from crawlkit.surfaces.control.server import serving
+from crawlkit.surfaces.garbage import begin_collecting
 from crawlkit.surfaces.log import Log, LogFormat, Verbosity
 
 
@@ -33,6 +34,7 @@ async def _serve(descriptor: int) -> None:
 
 def main() -> None:
     """Be a partition until its run ends, or the driver is gone."""
+    begin_collecting()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver stops its partitions in order
     try:
         run_async(_serve(int(sys.argv[1])))

@@ -119,6 +119,14 @@ def test_a_command_begins_with_its_program_set_aside_and_leaves_without_taking_i
     assert "taken apart" not in ended.err
 
 
+def test_a_partition_begins_with_its_program_set_aside_too(tmp_path: Path) -> None:
+    code = (
+        "import gc, sys; from crawlkit.surfaces.partition import main; sys.argv = ['', 'no descriptor']\n"
+        "try: main()\nexcept ValueError: print(gc.get_threshold()[0], gc.get_freeze_count() > 20_000)"
+    )
+    assert run([sys.executable, "-c", code], cwd=tmp_path).out == b"10000 True\n"
+
+
 def test_whoever_asks_for_warnings_has_the_interpreter_taken_apart(tmp_path: Path) -> None:
     ended = run([sys.executable, "-W", "error", "-c", AT_THE_END, "status", "none.crawl"], cwd=tmp_path)
     assert ended.status == ExitStatus.STATE
