@@ -27,6 +27,7 @@ _LEVELS = 32
 # White space, and control characters, BREAK's among them.
 _BLANKS = bytes(range(33))
 _IS_LETTER = bytes(byte not in _BLANKS for byte in range(256))
+_BYTES_AT_ONCE = 65_536
 
 
 class Texts(NamedTuple):
@@ -110,11 +111,17 @@ def weigh(text: str) -> TextFacts:
 def _count_words(encoded: bytes) -> int:
     """Return how many words there are: half of the places where a letter is beside a blank or an end.
 
-    All places are compared at once, as lanes of one large number, without a branch that depends on the text: splitting
+    Many places are compared at once, as lanes of one large number, without a branch that depends on the text: splitting
     takes twice as long, and searching the beginnings of words half as much again.
     """
-    letters = int.from_bytes(encoded.translate(_IS_LETTER), "little")
-    return (letters ^ letters << 8).bit_count() // 2
+    letters = encoded.translate(_IS_LETTER)
+    words = 0
+    for at in range(0, len(letters), _BYTES_AT_ONCE):
+        lanes = int.from_bytes(letters[at : at + _BYTES_AT_ONCE], "little")
+        words += (lanes ^ lanes << 8).bit_count() // 2
+        if at:  # a word that goes on here has been counted
+            words -= letters[at - 1] & letters[at]
+    return words
 
 
 def one_line(text: str) -> str:

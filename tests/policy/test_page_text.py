@@ -143,6 +143,13 @@ def test_words_are_those_of_a_split(text: str) -> None:
     )
 
 
+@pytest.mark.parametrize("before", range(65_533, 65_539))
+def test_words_of_a_long_text_are_counted_once(before: int) -> None:
+    assert weigh("a" * before + " bc d").words == 3
+    assert weigh("a " * (before // 2) + "bc d").words == before // 2 + 2
+    assert weigh(" " * before + "bc " * 50_000).words == 50_000
+
+
 def test_the_digest_is_that_of_the_text_without_white_space() -> None:
     assert weigh(f" a\n b{BREAK}é\xa0").digest == f"sha256:{hashlib.sha256('abé'.encode()).hexdigest()}"
     assert weigh("a b") == weigh(f"a{BREAK} \n b")
