@@ -161,6 +161,20 @@ def test_tags_bytes_and_formatting_make_a_page_costly(markup: bytes, costly: boo
     assert is_costly(markup) is costly
 
 
+@given(
+    st.sampled_from(["<p>", "<i a b>", "<a<a x=y>", "<b c='<d'>", "<s a='x'b>"]),
+    st.lists(
+        st.sampled_from(
+            [" a", "/a", " a=b", " a='>'", ' a=">"', " a='x'b", "\n a = '<i x>'", ' a="%s"' % ("<b>" * 400), " a=<b"]
+        ),
+        min_size=101,
+        max_size=140,
+    ),
+)
+def test_a_laden_tag_is_seen_however_its_attributes_are_written(before: str, attributes: list[str]) -> None:
+    assert is_costly(f"{before}<img{''.join(attributes)}>{' ' * 40_000}".encode())
+
+
 @pytest.mark.parametrize(
     "unit", [b"<p><b a=%d>", b"<b a=%d><p>", b"<p><b><i><u><s><tt a=%d>", b"<b a=%d><div></div>", b"<p>%d<b><i>"]
 )
