@@ -5,7 +5,7 @@ first; then, where it is new, through the rules against traps. A URL that is kno
 its distances are lowered.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from crawlkit.config import Config
 from crawlkit.engine.budget import Budget
@@ -82,6 +82,13 @@ class Admission:
             self._state.counters.refuse(refusal)
             return True
         return self._admit(edge, via, source)
+
+    def without_credit(self, urls: Iterable[str], depth: int) -> set[str]:
+        """Return those of some URLs of which it is known that `meet` would find no credit for a link to them."""
+        if self._too_deep(depth):
+            return set()
+        unpaid, is_dry = self._unpaid, self._budget.is_dry
+        return {url for url in urls if url in unpaid and is_dry(url)}
 
     def _admit(self, edge: Edge, via: str | None, source: int) -> bool:
         """Queue a URL that is new and no trap, as far as depth and budget let it in; False if there is no budget for it."""

@@ -60,6 +60,10 @@ class Budget:
         self._start = spare_at_first(most)
         self._dry: set[str] = set()  # templates that found no credit since any was given: links to these are met by the hundred
 
+    def is_dry(self, url: str) -> bool:
+        """Whether `pay` is known to find no credit for `url`."""
+        return template_of(url) in self._dry
+
     def pay(self, url: str) -> bool:
         """Take the price of adding `url`; False if there is no credit for it."""
         if not self._most:

@@ -9,7 +9,7 @@ to ever new ones. So where each URL that waits is met on many of the held pages,
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from crawlkit.engine.admission import Admission
 from crawlkit.engine.budget import Budget
@@ -101,20 +101,7 @@ class Growth:
 
         The walk may end early, after `patience` such edges in a row (0 for never).
         """
-        unpaid: list[tuple[int, str]] = []
-        in_a_row, next_place = 0, position
-        for place, edge in self._doubtful(record):
-            if place < position:
-                continue
-            in_a_row = in_a_row if place == next_place else 0  # those between are known
-            next_place = place + 1
-            if self._admission.meet(edge, record.url):
-                in_a_row = 0
-                continue
-            unpaid.append((place, edge.url))
-            in_a_row += 1
-            if in_a_row == patience:
-                break
+        unpaid = self._meet_all(record, position, patience)
         if not unpaid:
             return
         if not record.held:  # as it is now: a link to itself may have made its sources more
@@ -126,16 +113,37 @@ class Growth:
                 survey.note(url)
         self._state.counters.held += self._templates.hold(host, record.depth, HeldRow(record.url, unpaid[0][0]))
 
-    def _doubtful(self, record: Record) -> Iterator[tuple[int, Edge]]:
-        """Yield the edges of a record, with their places, but for most of those to what is known and no farther."""
-        urls, below = followed(record), record.depth + 1
-        places = self._state.seen.doubtful(urls, below)
+    def _meet_all(self, record: Record, position: int, patience: int) -> list[tuple[int, str]]:
+        """Meet the edges of a record; return those that cannot be paid, with their places."""
+        urls, below, via = followed(record), record.depth + 1, record.url
+        places = self._doubtful(record, urls, below)
+        poor = self._admission.without_credit((urls[place] for place in places), below)
+        unpaid: list[tuple[int, str]] = []
+        in_a_row, next_place = 0, position
+        for place in places:
+            if place < position:
+                continue
+            url = urls[place]
+            in_a_row = in_a_row if place == next_place else 0  # those between are known
+            next_place = place + 1
+            if url not in poor and self._admission.meet(Edge(url, below, 0), via):
+                in_a_row = 0
+                continue
+            unpaid.append((place, url))
+            in_a_row += 1
+            if in_a_row == patience:
+                return unpaid
+        edge = redirected(record)
+        if edge is not None and position <= len(urls) and not self._admission.meet(edge, via):
+            unpaid.append((len(urls), edge.url))
+        return unpaid
+
+    def _doubtful(self, record: Record, urls: Sequence[str], depth: int) -> list[int]:
+        """Return the places of the links of a record but for most of those to what is known and no farther."""
+        places = self._state.seen.doubtful(urls, depth)
         if len(places) >= MANY_LINKS:
             self._state.seen.expect(self._state.hosts.id_of(host_of(record.url)))
-        for place in places:
-            yield place, Edge(urls[place], below, 0)
-        if (edge := redirected(record)) is not None:
-            yield len(urls), edge
+        return places
 
     def join(self) -> None:
         """Be one of several partitions: what is held waits until nobody has anything else to do."""

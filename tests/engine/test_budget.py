@@ -8,12 +8,15 @@ import pytest
 
 from crawlkit.config import Config
 from crawlkit.engine import budget as pricing
+from crawlkit.engine.admission import Admission
 from crawlkit.engine.budget import EARNED, WELL_OFF, Budget
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.growth import FRESH_PAGES_A_ROUND
 from crawlkit.engine.verify import Thoroughness, verify
 from crawlkit.model import Facts, Kind, Record, Refusal
+from crawlkit.policy.edges import Edge
 from crawlkit.policy.novelty import sketch_of
+from crawlkit.policy.scope import Scope
 from crawlkit.state.crawl import CrawlState
 from tests.engine.trap_sites import (
     HOST,
@@ -215,3 +218,15 @@ def test_a_page_that_was_not_looked_at_earns_nothing(state: CrawlState) -> None:
     paid(some, "/a/", 100)
     assert not some.earn(settled("/a/1"), ())
     assert paid(some, "/a/", 100) == 0
+
+
+def test_links_without_credit_are_told_apart_unless_they_are_too_deep_anyhow(state: CrawlState) -> None:
+    config = Config(template_budget=1, max_depth=2)
+    scope = Scope.of([HOST + "/"], config)
+    admission = Admission(state, scope, config, Budget(state.templates, 1), lambda _: None)
+    urls = [f"{HOST}/a/{n}" for n in range(4)]
+    assert admission.without_credit(urls, 1) == set()
+    assert [admission.meet(Edge(url, 1, 0), HOST + "/") for url in urls] == [True, False, False, False]
+    assert admission.without_credit([*urls, HOST + "/a/new"], 1) == set(urls[1:])
+    assert admission.without_credit(urls, 3) == set()
+    assert admission.meet(Edge(urls[1], 3, 0), HOST + "/")  # refused, and not held
