@@ -5,7 +5,8 @@ The filter grows by layers, each four times as large and half as wrong as the on
 pybloom-live's own scalable filter shrinks by 0.9 a layer and ends near ten times its rate).
 
 The keys are hashes themselves, so the bits that stand for one are taken from its last bytes by double hashing (Kirsch and
-Mitzenmacher, "Less Hashing, Same Performance", ESA 2006) and not by hashing it again: 1 us instead of 9.
+Mitzenmacher, "Less Hashing, Same Performance", ESA 2006) and not by hashing it again; they are
+set and looked at here, all in one expression: 1 us a key instead of 9, and of 3 by the filters' own methods.
 
 The bits live in a shared memory map: a kill leaves them in the page cache, so a filter of the same boot and crawl is used as
 it is. After a power cut it may lack bits, so any other filter is rebuilt. Bits that are set for a batch that was never
@@ -16,7 +17,6 @@ import math
 import mmap
 import os
 import struct
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -62,16 +62,9 @@ def _layer_bytes(layer: int) -> int:
     return -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
 
 
-def _positions(slices: int, bits_per_slice: int) -> Callable[[bytes], Iterator[int]]:
-    """Return what gives a key's bit in each slice, lazily: most keys that are not in are denied by the first or second."""
-
-    def positions(key: bytes) -> Iterator[int]:
-        at, step = int.from_bytes(key[-10:-5]), int.from_bytes(key[-5:]) | 1
-        for _ in range(slices):
-            yield at % bits_per_slice
-            at += step
-
-    return positions
+def _first_and_step(key: bytes) -> tuple[int, int]:
+    """Return the numbers that a key's bits are reckoned from: its n-th is at first + n * step, within the n-th slice."""
+    return int.from_bytes(key[-10:-5]), int.from_bytes(key[-5:]) | 1
 
 
 def _reserve(file: BinaryIO, offset: int, size: int) -> None:
@@ -145,10 +138,21 @@ class MappedBloom:
         if last.count >= last.capacity:
             self._grow()
             last = self._layers[-1]
-        last.add(key, skip_check=True)
+        at, step = _first_and_step(key)
+        size = last.bits_per_slice
+        last.bitarray[[n * size + (at + n * step) % size for n in range(last.num_slices)]] = 1
+        last.count += 1
 
     def __contains__(self, key: bytes) -> bool:
-        return any(key in layer for layer in reversed(self._layers))
+        at, step = _first_and_step(key)
+        for layer in reversed(self._layers):
+            bits, size = layer.bitarray, layer.bits_per_slice
+            for n in range(layer.num_slices):
+                if not bits[n * size + (at + n * step) % size]:
+                    break  # most keys that are not in are denied by the first bit or the second
+            else:
+                return True
+        return False
 
     def save_counts(self) -> None:
         """Note how full each layer is; a count lost in a crash only lets the last layer take a few keys more."""
@@ -184,7 +188,6 @@ class MappedBloom:
         # Made without its constructor, which would allocate the bits in memory.
         filter_ = BloomFilter.__new__(BloomFilter)
         filter_._setup(error_rate, slices, bits_per_slice, capacity, min(count, capacity))
-        filter_.make_hashes = _positions(slices, bits_per_slice)
         filter_.bitarray = bitarray.bitarray(buffer=memoryview(mapped), endian="little")
         self._maps.append(mapped)
         self._layers.append(filter_)
