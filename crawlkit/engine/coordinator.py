@@ -28,7 +28,6 @@ from crawlkit.policy.disposition import Again, Done, dispose, is_transient
 from crawlkit.policy.edges import Edge
 from crawlkit.policy.records import Place, content_of, record_of
 from crawlkit.policy.scope import Scope
-from crawlkit.policy.urls import host_of
 from crawlkit.state.codec import QueueRow
 from crawlkit.state.crawl import Checkpoint, CrawlState
 from crawlkit.state.hosts import Host
@@ -156,7 +155,7 @@ class Coordinator:
                 return None
             job = self._claim_from(due, now)
             if job is not None:
-                job = self.schedule.addressed(job, host_of(job.url), now)
+                job = self.schedule.addressed(job, now)
                 self._start(due, job, now)
                 return job
             self.schedule.offer(due, now)
@@ -224,7 +223,7 @@ class Coordinator:
         host = self.state.hosts.get(job.host)
         self._jobs -= 1
         asked = self._gate.asked(host, job)
-        if self.schedule.note_found(asked, fetched, host_of(job.url), now):
+        if self.schedule.note_found(asked, fetched, now):
             self._take_back(host, job)
         else:
             self.schedule.note_end(asked, fetched, now)

@@ -56,5 +56,6 @@ class Gate:
 
     def asked(self, host: Host, job: Job) -> list[Host]:
         """Return the hosts that a request counts for: its own, and the one that its robots.txt was redirected to."""
-        other = host_of(job.url)
-        return [host] if other == host.record.name else [host, self._state.hosts.get(other)]
+        if not isinstance(job, RobotsJob) or (other := host_of(job.url)) == host.record.name:
+            return [host]
+        return [host, self._state.hosts.get(other)]

@@ -22,6 +22,7 @@ from crawlkit.engine.turns import contact_of, earliest_start_s, gap_in_force_s, 
 from crawlkit.model import Fetched, FetchFailure, Found, GroupBy, Job
 from crawlkit.policy import politeness
 from crawlkit.policy.health import after, concurrency_of, signal_of
+from crawlkit.policy.urls import host_of
 from crawlkit.state import keys
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.hosts import Host, HostRecord
@@ -182,8 +183,7 @@ class Schedule:
         record = host.record
         if record.last_start_s > now or record.last_end_s > now:
             contact = politeness.without_jump(contact_of(record), now)
-            record.last_start_s, record.last_end_s = contact.last_start_s, contact.last_end_s
-            record.hold_until_s = contact.hold_until_s
+            record.last_start_s, record.last_end_s, record.hold_until_s = msgspec.structs.astuple(contact)
             self._state.hosts.changed(host)
         return self.next_start_of(record, now)
 
@@ -219,9 +219,11 @@ class Schedule:
         self._state.hosts.changed(host)
         return True
 
-    def addressed(self, job: Job, name: str, now: float) -> Job:
-        """Return a job for the host `name` with the address to ask, where that matters and is known."""
-        return job if self._servers is None else msgspec.structs.replace(job, address=self._servers.address_of(name, now))
+    def addressed(self, job: Job, now: float) -> Job:
+        """Return a job with the address to ask, where that matters and is known."""
+        if self._servers is None:
+            return job
+        return msgspec.structs.replace(job, address=self._servers.address_of(host_of(job.url), now))
 
     def note_start(self, hosts: list[Host], job: Job, now: float) -> bool:
         """Take in that a job for `hosts` starts; whether it is a request, not only the finding of an address."""
@@ -236,14 +238,14 @@ class Schedule:
             self._servers.start(job.address, now)
         return asks
 
-    def note_found(self, hosts: list[Host], fetched: Fetched, name: str, now: float) -> bool:
-        """Take in that a job ended with the address of the host `name` and nothing was asked; False if that is not so."""
+    def note_found(self, hosts: list[Host], fetched: Fetched, now: float) -> bool:
+        """Take in that a job ended with the address of its host and nothing was asked; False if that is not so."""
         if self._servers is None or not isinstance(fetched.answer, Found):
             return False
         for host in hosts:
             host.in_flight -= 1
             self._in_flight -= 1
-        self._servers.learn(name, fetched.answer.address, now)
+        self._servers.learn(host_of(fetched.job.url), fetched.answer.address, now)
         self._note_server_end(fetched)
         return True
 
