@@ -5,13 +5,14 @@ first; then, where it is new, through the rules against traps. A URL that is kno
 its distances are lowered.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from crawlkit.config import Config
 from crawlkit.engine.budget import Budget
 from crawlkit.engine.hook import NOBODY, Callers
 from crawlkit.model import Refusal, Source
 from crawlkit.policy.edges import Edge
+from crawlkit.policy.novelty import template_of
 from crawlkit.policy.scope import Scope
 from crawlkit.policy.traps import Traps
 from crawlkit.policy.urls import host_of
@@ -83,12 +84,9 @@ class Admission:
             return True
         return self._admit(edge, via, source)
 
-    def without_credit(self, urls: Iterable[str], depth: int) -> set[str]:
-        """Return those of some URLs of which it is known that `meet` would find no credit for a link to them."""
-        if self._too_deep(depth):
-            return set()
-        unpaid, is_dry = self._unpaid, self._budget.is_dry
-        return {url for url in urls if url in unpaid and is_dry(url)}
+    def lacks_credit(self, url: str, depth: int) -> bool:
+        """Whether a link to `url` is known to find no credit: as `meet` would say, which takes thrice as long."""
+        return url in self._unpaid and template_of(url) in self._budget.dry and not self._too_deep(depth)
 
     def _admit(self, edge: Edge, via: str | None, source: int) -> bool:
         """Queue a URL that is new and no trap, as far as depth and budget let it in; False if there is no budget for it."""

@@ -58,18 +58,15 @@ class Budget:
         self._templates = templates
         self._most = most
         self._start = spare_at_first(most)
-        self._dry: set[str] = set()  # templates that found no credit since any was given: links to these are met by the hundred
-
-    def is_dry(self, url: str) -> bool:
-        """Whether `pay` is known to find no credit for `url`."""
-        return template_of(url) in self._dry
+        self.dry: set[str] = set()
+        """Templates that found no credit since any was given: links to these are met by the hundred."""
 
     def pay(self, url: str) -> bool:
         """Take the price of adding `url`; False if there is no credit for it."""
         if not self._most:
             return True
         name = template_of(url)
-        if name in self._dry:
+        if name in self.dry:
             return False
         template = self._templates.get(name)
         if template.credit:
@@ -77,9 +74,9 @@ class Budget:
         else:
             host = self.host(url)
             if not may_draw(template.drawn, host.credit, self._most):
-                if len(self._dry) >= MOST_DRY:
-                    self._dry.clear()
-                self._dry.add(name)
+                if len(self.dry) >= MOST_DRY:
+                    self.dry.clear()
+                self.dry.add(name)
                 return False
             template.drawn += 1
             host.credit -= 1
@@ -127,7 +124,7 @@ class Budget:
             template = self._templates.get(template_of(url))
             template.credit += 1
             self._templates.changed(template)
-        self._dry.clear()
+        self.dry.clear()
 
     def _is_fresh(self, url: str, template: Account, sketch: tuple[int, ...]) -> bool:
         template.pages += 1
@@ -155,4 +152,4 @@ class Budget:
         if raised > account.credit:
             account.credit = raised
             self._templates.changed(account)
-            self._dry.clear()
+            self.dry.clear()

@@ -210,7 +210,7 @@ def test_templates_without_credit_are_remembered_within_bounds(state: CrawlState
     monkeypatch.setattr(pricing, "MOST_DRY", 2)
     some = Budget(state.templates, 1)
     assert sum(paid(some, f"/{word(n)}/", 3) for n in range(9)) == 1
-    assert len(some._dry) <= 2
+    assert len(some.dry) <= 2
 
 
 def test_a_page_that_was_not_looked_at_earns_nothing(state: CrawlState) -> None:
@@ -225,8 +225,10 @@ def test_links_without_credit_are_told_apart_unless_they_are_too_deep_anyhow(sta
     scope = Scope.of([HOST + "/"], config)
     admission = Admission(state, scope, config, Budget(state.templates, 1), lambda _: None)
     urls = [f"{HOST}/a/{n}" for n in range(4)]
-    assert admission.without_credit(urls, 1) == set()
+    assert not any(admission.lacks_credit(url, 1) for url in urls)
     assert [admission.meet(Edge(url, 1, 0), HOST + "/") for url in urls] == [True, False, False, False]
-    assert admission.without_credit([*urls, HOST + "/a/new"], 1) == set(urls[1:])
-    assert admission.without_credit(urls, 3) == set()
+    assert [admission.lacks_credit(url, 1) for url in [*urls, HOST + "/a/new"]] == [False, True, True, True, False]
+    assert not any(admission.lacks_credit(url, 3) for url in urls)
     assert admission.meet(Edge(urls[1], 3, 0), HOST + "/")  # refused, and not held
+    admission._budget.grant(urls)
+    assert not any(admission.lacks_credit(url, 1) for url in urls)
