@@ -117,7 +117,7 @@ class Growth:
         """Meet the edges of a record; return those that cannot be paid, with their places."""
         urls, below, via = followed(record), record.depth + 1, record.url
         places = self._doubtful(record, urls, below)
-        meet, lacks_credit = self._admission.meet, self._admission.lacks_credit
+        admission = self._admission
         unpaid: list[tuple[int, str]] = []
         in_a_row, next_place = 0, position
         for place in places:
@@ -126,7 +126,9 @@ class Growth:
             url = urls[place]
             in_a_row = in_a_row if place == next_place else 0  # those between are known
             next_place = place + 1
-            if not lacks_credit(url, below) and meet(Edge(url, below, 0), via):
+            if admission.refuse_stranger(url) or (
+                not admission.lacks_credit(url, below) and admission.meet(Edge(url, below, 0), via)
+            ):
                 in_a_row = 0
                 continue
             unpaid.append((place, url))
@@ -134,7 +136,7 @@ class Growth:
             if in_a_row == patience:
                 return unpaid
         edge = redirected(record)
-        if edge is not None and position <= len(urls) and not meet(edge, via):
+        if edge is not None and position <= len(urls) and not admission.meet(edge, via):
             unpaid.append((len(urls), edge.url))
         return unpaid
 

@@ -1,7 +1,7 @@
 """Decide whether a URL belongs to the crawl: by the seeds' hosts, domains or paths, then by include and exclude."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import assert_never
 
@@ -18,6 +18,9 @@ _Rule = tuple[re.Pattern[str], Verdict]
 
 # Longer names do not exist (RFC 1035 section 2.3.4); URLs can hold them, and no memo should.
 _LONGEST_NAME = 255
+
+_FEW_HOSTS = 4
+"""Up to so many, four prefixes each are tried in less time than it takes to find a URL's host: 0.1 us."""
 
 _ANYWHERE = Verdict(True, "scope=any")
 _NOT_ACCEPTED = Verdict(False, "plugin: not accepted", Refusal.HOOK)
@@ -40,6 +43,8 @@ class Scope(msgspec.Struct, frozen=True, eq=False):
     includes: tuple[_Rule, ...]
     excludes: tuple[_Rule, ...]
     accepts: Callable[[str], bool] | None = None
+    prefixes: tuple[str, ...] = ("",)
+    """What every URL in scope begins with, one of these; where that is told as quickly as it can be, else nothing."""
 
     @classmethod
     def of(cls, seeds: Sequence[str], config: Config, accepts: Callable[[str], bool] | None = None) -> "Scope":
@@ -54,6 +59,7 @@ class Scope(msgspec.Struct, frozen=True, eq=False):
             includes=_rules("include", config.include, None),
             excludes=_rules("exclude", config.exclude, Refusal.EXCLUDE),
             accepts=accepts,
+            prefixes=_prefixes(names) if config.scope is ScopeMode.HOST and 0 < len(names) <= _FEW_HOSTS else ("",),
         )
 
     def judge(self, url: str) -> Verdict:
@@ -116,6 +122,10 @@ class Scope(msgspec.Struct, frozen=True, eq=False):
                 return verdict
             slash = place.find("/", slash + 1)
         return self.places.get(place)
+
+
+def _prefixes(hosts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{scheme}://{host}{end}" for host in sorted(hosts) for scheme in ("https", "http") for end in "/:")
 
 
 def registrable_domain(host: str) -> str:

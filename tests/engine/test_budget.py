@@ -13,7 +13,7 @@ from crawlkit.engine.budget import EARNED, WELL_OFF, Budget
 from crawlkit.engine.ending import Ending
 from crawlkit.engine.growth import FRESH_PAGES_A_ROUND
 from crawlkit.engine.verify import Thoroughness, verify
-from crawlkit.model import Facts, Kind, Record, Refusal
+from crawlkit.model import Facts, Kind, Record, Refusal, Source
 from crawlkit.policy.edges import Edge
 from crawlkit.policy.novelty import sketch_of
 from crawlkit.policy.scope import Scope
@@ -232,3 +232,14 @@ def test_links_without_credit_are_told_apart_unless_they_are_too_deep_anyhow(sta
     assert admission.meet(Edge(urls[1], 3, 0), HOST + "/")  # refused, and not held
     admission._budget.grant(urls)
     assert not any(admission.lacks_credit(url, 1) for url in urls)
+
+
+def test_a_stranger_is_counted_as_if_it_were_met(state: CrawlState) -> None:
+    config = Config()
+    admission = Admission(state, Scope.of([HOST + "/"], config), config, Budget(state.templates, 0), lambda _: None)
+    added = "http://added.example/"
+    admission.meet(Edge(added, 0, 0), None, Source.SEED)
+    assert [admission.refuse_stranger(url) for url in (HOST + "/a", added, "http://b.example/")] == [False, False, True]
+    assert state.counters.refused == {Refusal.SCOPE: 1}
+    assert admission.meet(Edge("http://b.example/", 1, 0), HOST + "/")
+    assert state.counters.refused == {Refusal.SCOPE: 2}

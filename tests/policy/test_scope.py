@@ -234,3 +234,28 @@ def test_hosts_are_covered_by_what_the_seeds_span(mode: ScopeMode, covered: set[
     scope = Scope.of(["https://www.example.co.uk/docs/"], Config(scope=mode, exclude=("docs",)))
     hosts = {"www.example.co.uk", "cdn.example.co.uk", "other.co.uk"}
     assert {host for host in hosts if scope.covers(host)} == covered
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a.test/", "https://a.test/x", "http://a.test:8080/", "https://[::1]:8443/", "http://[::1]/"]
+)
+def test_what_is_in_scope_begins_with_one_of_its_prefixes(url: str) -> None:
+    scope = Scope.of(["http://a.test/", "http://[::1]/"], Config())
+    assert url.startswith(scope.prefixes)
+    assert scope.refusal(url) is None
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a.tes/", "http://a.test.b/", "http://b.a.test/", "http://b/http://a.test/", "http://[::11]/"]
+)
+def test_what_begins_otherwise_is_out_of_scope(url: str) -> None:
+    scope = Scope.of(["http://a.test/", "http://[::1]/"], Config())
+    assert not url.startswith(scope.prefixes)
+    assert scope.refusal(url) is Refusal.SCOPE
+
+
+@pytest.mark.parametrize("mode", [mode for mode in ScopeMode if mode is not ScopeMode.HOST])
+def test_only_hosts_that_are_few_tell_by_a_prefix(mode: ScopeMode) -> None:
+    assert Scope.of(["http://a.test/"], Config(scope=mode)).prefixes == ("",)
+    assert Scope.of([f"http://{n}.test/" for n in range(100)], Config()).prefixes == ("",)
+    assert Scope.of([], Config()).prefixes == ("",)
