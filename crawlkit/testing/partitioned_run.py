@@ -46,12 +46,14 @@ class Figures:
     late_deaths: int = 0  # while partitions were finishing
     letters: int = 0
     walks: int = 0  # of what was held, as nobody had anything else to do
+    traps: int = 0  # crawls whose report says that what a small budget was spent on depended on order
 
     def line(self) -> str:
         """Return all of it in words."""
         return (
             f"{self.runs} runs, {self.driver_deaths} drivers and {self.deaths} partitions killed "
-            f"({self.late_deaths} at the end), {self.letters} letters, {self.walks} walks of what was held"
+            f"({self.late_deaths} at the end), {self.letters} letters, {self.walks} walks of what was held, "
+            f"{self.traps} trapped"
         )
 
 

@@ -130,3 +130,9 @@ def test_any_life_of_moves_and_kills_leads_to_the_same_report(
 def test_simulated_crawls_keep_all_promises_in_any_number_of_partitions(first: int) -> None:
     moves = simulate(first) + simulate(first + 1)
     assert moves["made"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [100_018, 100_051, 100_103, 200_223])
+def test_simulated_moves_that_once_broke_a_promise_break_none(seed: int) -> None:
+    assert simulate(seed)["made"]

@@ -24,8 +24,13 @@ SEEDS_A_PART = 5
 @pytest.mark.parametrize("part", range(PARTS))
 def test_crawls_in_partitions_end_as_the_one_that_is_one_and_keep_every_promise_on_the_way(seed: int, part: int) -> None:
     first = (seed * PARTS + part) * SEEDS_A_PART
-    for number in range(first, first + SEEDS_A_PART):
-        simulate(number)
+    trapped = sum(simulate(number).traps for number in range(first, first + SEEDS_A_PART))
+    assert trapped <= 1  # one in some 1,500 is: a budget of one or two may go to what leads nowhere
+
+
+@pytest.mark.parametrize("number", [100_036, 100_271, 73_928_476_955, 95_398_191_854])
+def test_what_once_broke_a_promise_breaks_none(number: int) -> None:
+    simulate(number)
 
 
 def test_a_seed_replays_exactly(tmp_path: Path) -> None:
@@ -56,9 +61,11 @@ def test_the_command_tells_what_it_did(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_figures_are_told_in_words() -> None:
-    figures = Figures(runs=7, driver_deaths=2, deaths=5, late_deaths=1, letters=99, walks=3)
+    figures = Figures(runs=7, driver_deaths=2, deaths=5, late_deaths=1, letters=99, walks=3, traps=4)
 
-    assert figures.line() == ("7 runs, 2 drivers and 5 partitions killed (1 at the end), 99 letters, 3 walks of what was held")
+    assert figures.line() == (
+        "7 runs, 2 drivers and 5 partitions killed (1 at the end), 99 letters, 3 walks of what was held, 4 trapped"
+    )
 
 
 def test_a_broken_promise_names_its_seed_and_how_to_repeat_it(tmp_path: Path) -> None:
