@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from crawlkit.config import Config
@@ -63,6 +64,18 @@ def test_links_that_wait_are_followed_before_the_queue_runs_dry(tmp_path: Path) 
             while driver.coordinator.owes_work:
                 driver.coordinator.work()
         assert driver.state.counters.seen > first + FRESH_PAGES_A_ROUND
+
+
+def test_a_canonical_is_met_at_once_where_links_before_it_wait(tmp_path: Path) -> None:
+    other = f"{HOST}/about/this"
+
+    def answer(target: str) -> Facts:
+        return msgspec.structs.replace(plain(target, "A listing", [f"/{n}" for n in range(60)], "text"), canonical=other)
+
+    with drive(answer, tmp_path / "crawl", template_budget=6) as driver:
+        driver.settle(driver.next_job())
+        assert driver.state.counters.held == 1
+        assert driver.state.seen.recent(other) is not None
 
 
 def test_links_that_wait_are_verified(tmp_path: Path) -> None:
