@@ -16,7 +16,7 @@ from crawlkit.testing.site import Fault, Reply, Site
 from tests.html_bombs import BOMBS
 from tests.processes import ROOT, environment
 
-MOST_MIB = 150
+MOST_MIB = 160  # measured: up to 150 for a page of nothing but `<`
 HTML = ("content-type", "text/html")
 DECODED = 64 * 1024 * 1024
 
