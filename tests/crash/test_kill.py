@@ -193,7 +193,7 @@ def test_gaps_per_address_hold_over_all_its_host_names_and_across_kills_and_stop
     crawl = tmp_path / "killed.crawl"
     with SiteServer(Site({**homes, **{f"{host}/1": page("1") for host in hosts}})) as server:
         options = ("--delay", f"{gap_s}s", "--checkpoint-interval", "20ms", "--resolve", f"*.test=127.0.0.1:{server.port}")
-        limits = ("--group-by", "address", "--max-pages", "2")
+        limits = ("--group-by", "address", "--max-pages", "6")
         arguments = ["run", *(f"http://{host}/" for host in hosts), "--dir", str(crawl), *options, *limits]
         for _ in range(2):
             assert kill_after(server, arguments, rng.randint(1, 3), tmp_path)
