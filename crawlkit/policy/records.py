@@ -23,13 +23,7 @@ def record_of(place: Place, done: Done, fetched: Fetched | None) -> Record:
     fetched_at, elapsed_ms, attempts = None, None, 0
     if fetched is not None:
         fetched_at, elapsed_ms, attempts = fetched.started_s, _elapsed_ms(fetched), place.attempts + 1
-    if facts is None:
-        return Record(
-            url=place.url, kind=done.kind, depth=place.depth, hops=place.hops, sources=place.sources, via=place.via,
-            reason=done.reason, message=done.message, fetched_at=fetched_at, elapsed_ms=elapsed_ms, attempts=attempts,
-            not_modified=fetched is not None and fetched.not_modified,
-        )  # fmt: skip
-    return Record(  # one call with all names: a dictionary of them is half as much again
+    record = Record(
         url=place.url,
         kind=done.kind,
         depth=place.depth,
@@ -42,6 +36,11 @@ def record_of(place: Place, done: Done, fetched: Fetched | None) -> Record:
         elapsed_ms=elapsed_ms,
         attempts=attempts,
         not_modified=fetched is not None and fetched.not_modified,
+    )
+    if facts is None:
+        return record
+    return msgspec.structs.replace(
+        record,
         status=facts.status,
         content_type=facts.content_type,
         charset=facts.charset,
