@@ -82,7 +82,7 @@ KINDS: Mapping[bytes, tuple[int | None, str]] = MappingProxyType(
 )
 """Length of the keys of each kind (None for any), and what its rows are called in a report."""
 
-BUCKET_BYTES: Mapping[int, int] = MappingProxyType(
+_BUCKET_BYTES: Mapping[int, int] = MappingProxyType(
     {
         **dict.fromkeys(b"".join((SEEN, QUEUE, WAITING_SITEMAP, REFUSAL)), 9),
         **dict.fromkeys(b"".join((TIMED, RELAX, HOST, HELD)), 1),
@@ -337,7 +337,7 @@ def bucket_of(key: bytes) -> bytes | None:
     What was seen, queued or refused of a host is a range of its own each; hosts, retries, distances to propagate and pages
     that wait are one range each.
     """
-    length = BUCKET_BYTES.get(key[0])
+    length = _BUCKET_BYTES.get(key[0])
     return None if length is None else key[:length]
 
 

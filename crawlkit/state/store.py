@@ -45,9 +45,9 @@ class _Generation:
 
     def set(self, key: bytes, value: bytes | None) -> None:
         self.changes[key] = value
-        length = keys.BUCKET_BYTES.get(key[0])
-        if length is not None:
-            self.buckets[key[:length]].add(key)
+        bucket = keys.bucket_of(key)
+        if bucket is not None:
+            self.buckets[bucket].add(key)
 
 
 class Batch:
