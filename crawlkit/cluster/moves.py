@@ -149,9 +149,10 @@ def _bring(directory: Path, table: Table, moving: Sequence[int], to: int, now: f
     for node, (old, new) in enumerate(zip(table.owners, moving, strict=True)):
         if old != new == to:
             lots.setdefault(old, []).append(node)
-    limit = _deepest([_limit(member_directory(directory, number)) for number in (to, *sorted(lots))])
     with CrawlState.open(member_directory(directory, to)) as state:
-        if state.config().max_depth != limit:
+        here = state.config().max_depth
+        limit = _deepest([here, *(_limit(member_directory(directory, giver)) for giver in sorted(lots))])
+        if limit != here:
             state.deepen(limit)
         arrivals = state.arrivals()
         if not arrivals.begin(table.version + 1):

@@ -136,7 +136,7 @@ class Growth:
             if in_a_row == patience:
                 return unpaid
         edge = redirected(record)
-        if edge is not None and position <= len(urls) and not admission.meet(edge, via):
+        if edge is not None and not admission.meet(edge, via):
             unpaid.append((len(urls), edge.url))
         return unpaid
 
