@@ -10,7 +10,9 @@ def language_tag(text: str | None) -> str | None:
 
     An underscore, as locales have it, counts as a hyphen. That a language of this name exists is not checked.
     """
-    tag = (text or "").strip()
+    if not text:
+        return None
+    tag = text.strip()
     if _TAG.fullmatch(tag) is None:
         return None
     first, *rest = tag.lower().replace("_", "-").split("-")
