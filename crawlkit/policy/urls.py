@@ -27,11 +27,13 @@ _MEMO_CHARS = 512
 
 # What the parser leaves as it is, but for a fragment: most URLs on the web, at a fifth of the time. No host that could be
 # an address or punycode, no port, nothing to be encoded, no segment that begins with a dot.
-_SEGMENT = r"[\w!$&()*+,:;=@~-][\w!$&()*+,.:;=@~-]*+"
+# The letters are spelt out: a class that is all characters is a bitmap, one with a category in it is gone through.
+_NO_DOT = "A-Za-z0-9_!$&()*+,:;=@~-"
+_SEGMENT = rf"[{_NO_DOT}][.{_NO_DOT}]*+"
 _PATH = rf"(?:/++(?:{_SEGMENT})?+)"
-_REST = r"(?:\?[\w!$&()*+,.:;=@~/?-]*+)?+)(?:#.*)?+"
-_PLAIN_PATH = re.compile(rf"(/(?!/)(?:{_SEGMENT})?+{_PATH}*+{_REST}", re.ASCII | re.DOTALL)
-_PLAIN_URL = re.compile(rf"(https?://(?:(?!xn--)[a-z0-9][a-z0-9-]*+\.)++[a-z]{{2,}}+{_PATH}++{_REST}", re.ASCII | re.DOTALL)
+_REST = rf"(?:\?[./?{_NO_DOT}]*+)?+)(?:#.*)?+"
+_PLAIN_PATH = re.compile(rf"(/(?!/)(?:{_SEGMENT})?+{_PATH}*+{_REST}", re.DOTALL)
+_PLAIN_URL = re.compile(rf"(https?://(?:(?!xn--)[a-z0-9][a-z0-9-]*+\.)++[a-z]{{2,}}+{_PATH}++{_REST}", re.DOTALL)
 
 _C0_OR_SPACE = "".join(map(chr, range(0x21)))
 _TAB_OR_NEWLINE = {ord(c): None for c in "\t\n\r"}
@@ -152,14 +154,14 @@ class Joiner:
         """
         if self._codec is not None and not reference.isascii():
             reference = _encode_query(reference, self._codec)
+        if reference.startswith(_HTTP):  # first: of what is not known yet most leads elsewhere
+            return self._remembered(self._at_root, reference, normalise)
         if reference.startswith(_OTHER_SCHEMES):
             return None
-        if self._own is None:
-            return normalise(reference) if reference.startswith(_HTTP) else _join(self._base, reference)
-        first = reference[:1]
+        first = reference[:1] if self._own is not None else ""
         if first == "#":
             return self._own
-        if first == "/" or reference.startswith(_HTTP):
+        if first == "/":
             return self._remembered(self._at_root, reference, self._below_root)
         # What begins otherwise may depend on the base's name and query.
         if first > " " and first != "?" and ":" not in reference:
@@ -167,16 +169,14 @@ class Joiner:
         return _join(self._base, reference)
 
     def _remembered(self, known: dict[str, str], reference: str, resolve: Callable[[str], str | None]) -> str | None:
-        url = known.get(reference)
-        if url is None:
-            url = resolve(reference)
-            if url is not None and self._is_memorable and len(reference) <= _MEMO_CHARS:
-                _memo.note(known, reference, url)
+        if reference in known:
+            return known[reference]
+        url = resolve(reference)
+        if url is not None and self._is_memorable and len(reference) <= _MEMO_CHARS:
+            _memo.note(known, reference, url)
         return url
 
     def _below_root(self, reference: str) -> str | None:
-        if reference.startswith(_HTTP):
-            return normalise(reference)
         plain = _PLAIN_PATH.fullmatch(reference)
         return self._root[:-1] + plain[1] if plain else _join(self._root, reference)
 
