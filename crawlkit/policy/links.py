@@ -173,7 +173,8 @@ def _links(
 ) -> tuple[dict[str, bool], bool]:
     """Return up to `most` links, each with whether it is followed, in the order of `Page.links`, and whether there are more.
 
-    This is the hottest loop of all, 60 turns a page: hence no generator, and `in` in the place of `get`, which is a call.
+    This is the hottest loop of all, 60 turns a page: hence no generator, `in` in the place of `get`, which is a call, and
+    no counting as it goes: how many tags are parsed has a bound.
     """
     join, known = joiner.join, joiner.known
     follow: dict[str, bool] = {}
@@ -189,16 +190,12 @@ def _links(
             follow[link] = True
         elif link not in follow:
             follow[link] = False
-        if len(follow) > most:
-            del follow[link]
-            return follow, True
     for source in others:
-        if source is None or (link := join(source)) is None:
-            continue
-        if link not in follow and len(follow) >= most:
-            return follow, True
-        follow[link] = True
-    return follow, False
+        if source is not None and (link := join(source)) is not None:
+            follow[link] = True
+    if len(follow) <= most:
+        return follow, False
+    return dict(itertools.islice(follow.items(), most)), True
 
 
 def _sources(frames: Iterable[LexborNode], iframes: Iterable[LexborNode]) -> Iterator[str]:
