@@ -5,9 +5,10 @@ The settings, which are stored, say only where a secret is; what is read from th
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, assert_never
+
+import msgspec
 
 from crawlkit.config import Config
 from crawlkit.config_items import Header, SecretPlace, is_field_value, parse_credential, parse_header, parse_secret_place
@@ -25,12 +26,14 @@ class _Secret(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(msgspec.Struct, frozen=True):
     """What requests carry: `extra` to servers, `proxy_proof` (a Proxy-Authorization) to the proxy."""
 
-    extra: ExtraHeaders = field(default_factory=ExtraHeaders)
-    proxy_proof: bytes | None = field(default=None, repr=False)
+    extra: ExtraHeaders = ExtraHeaders()
+    proxy_proof: bytes | None = None
+
+    def __repr__(self) -> str:  # all of it is secret
+        return "Carried()"
 
 
 def carried_by(config: Config, environ: Mapping[str, str]) -> Carried:

@@ -4,7 +4,7 @@ import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,13 +94,15 @@ class Hooks(msgspec.Struct, frozen=True):
     watchers: tuple[Watcher, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """The network, the clock and the environment variables of a run; without a transport a real one is opened."""
 
     transport: Transport | None = None
-    clock: Clock = field(default_factory=SystemClock)
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    clock: Clock = msgspec.field(default_factory=SystemClock)
+    environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
+
+    def __repr__(self) -> str:  # the environment holds secrets
+        return f"Surroundings(transport={self.transport!r}, clock={self.clock!r})"
 
 
 class _Equipment(msgspec.Struct, frozen=True):

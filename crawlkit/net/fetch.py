@@ -8,11 +8,11 @@ cookie, repeats nothing, and reads no further than the cap.
 import socket
 import ssl
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import httpx
+import msgspec
 
 from crawlkit.model import FetchFailure, Found, Reason, Response
 from crawlkit.net.capture import Capture
@@ -67,15 +67,17 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
-@dataclass(frozen=True, slots=True)
-class ExtraHeaders:
+class ExtraHeaders(msgspec.Struct, frozen=True):
     """What requests carry besides the usual: `everywhere`, fields that take the place of usual ones of their name.
 
     `authorization` is what to prove oneself with, by host (as `Origin.host`); no other host is told.
     """
 
-    everywhere: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
-    authorization: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    everywhere: tuple[tuple[bytes, bytes], ...] = ()
+    authorization: Mapping[str, bytes] = {}
+
+    def __repr__(self) -> str:  # all of it may be secret
+        return "ExtraHeaders()"
 
 
 class Fetcher:

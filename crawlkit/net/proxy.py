@@ -9,11 +9,11 @@ can resolve, names are neither looked up nor checked; addresses in URLs always a
 import asyncio
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from http.client import responses
 from typing import Final
 
 import httpx
+import msgspec
 
 from crawlkit.net.connect import MakeTls, first_of, open_at
 from crawlkit.net.request import DEFAULT_PORTS, Origin
@@ -32,13 +32,15 @@ class _NotReachedError(OSError):
     """The proxy found no way to an address."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
+class Proxy(msgspec.Struct, frozen=True):
     """A proxy at `origin`. `proof` is the value of Proxy-Authorization."""
 
     origin: Origin
-    proof: bytes | None = field(default=None, repr=False)
+    proof: bytes | None = None
     names_are_its_own: bool = False
+
+    def __repr__(self) -> str:  # a proof is a secret
+        return f"Proxy(origin={self.origin!r}, names_are_its_own={self.names_are_its_own!r})"
 
     @property
     def fields(self) -> bytes:

@@ -17,7 +17,6 @@ import codecs
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 
 import msgspec
@@ -93,8 +92,7 @@ class _Pattern(msgspec.Struct, frozen=True):
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """What a robots.txt says to one product token; made by `parse`.
 
     `group` is what the group that applies is named by: our product token, `*`, or None where neither is named.
@@ -106,9 +104,9 @@ class Rules:
     group: str | None
     crawl_delay_s: float | None
     sitemaps: tuple[str, ...]
-    _literals: Mapping[str, RobotsVerdict] = field(repr=False)
-    _lengths: tuple[int, ...] = field(repr=False)
-    _patterns: tuple[_Pattern, ...] = field(repr=False)
+    _literals: Mapping[str, RobotsVerdict]
+    _lengths: tuple[int, ...]
+    _patterns: tuple[_Pattern, ...]
 
     def judge(self, target_or_url: str) -> RobotsVerdict:
         """Return the verdict on a URL, or on its path and query; `/robots.txt` itself is always allowed (2.2.2)."""

@@ -6,9 +6,10 @@ letters, the ledger, and what the archive holds.
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
+
+import msgspec
 
 from crawlkit.model import Record
 from crawlkit.state import keys
@@ -27,8 +28,7 @@ ACCOUNTS_IN_MEMORY = 65_536
 HOSTS_IN_MEMORY = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Naming:
+class Naming(msgspec.Struct, frozen=True):
     """What the state must not know of names: a host's virtual node, a URL's host and template, where a record leads to."""
 
     node_of: Callable[[str], int]

@@ -6,8 +6,9 @@ torn (a power cut) is cut off.
 """
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from crawlkit.errors import StateDamaged
 from crawlkit.state import directory as files
@@ -20,8 +21,7 @@ from crawlkit.state.store import Store
 BATCH = keys.meta_key("batch")
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True):
     """What a crawl directory was found to hold."""
 
     manifest: files.Manifest

@@ -1,7 +1,6 @@
 """Records: how each admitted URL ended, under the URL's own bytes, so that a walk over them is the sorted report."""
 
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass
 
 import msgspec
 
@@ -15,8 +14,7 @@ from crawlkit.state.duplicates import Duplicates
 from crawlkit.state.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Mentions:
+class Mentions(msgspec.Struct, frozen=True):
     """Records that were wanted; how many were looked at, and whether that was all."""
 
     records: tuple[Record, ...]
