@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
+MOST_BYTES = 50 * 1024 * 1024
+"""The protocol's limit on a sitemap, uncompressed; what is beyond is cut."""
+
 
 class SitemapForm(StrEnum):
     """What a sitemap is, by its content."""

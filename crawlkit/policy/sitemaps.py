@@ -18,10 +18,9 @@ from crawlkit.policy.charset import decode, detect
 from crawlkit.policy.lastmod import lastmod_utc
 from crawlkit.policy.markup import attributes_of, tags, text_of
 from crawlkit.policy.urls import Joiner
-from crawlkit.sitemap import Sitemap, SitemapEntry, SitemapForm
+from crawlkit.sitemap import MOST_BYTES, Sitemap, SitemapEntry, SitemapForm
 
-MOST_BYTES = 50 * 1024 * 1024
-"""The protocol's limit on a sitemap, uncompressed; what is beyond is cut."""
+__all__ = ["MOST_BYTES", "MOST_ENTRIES", "read_sitemap"]
 
 MOST_ENTRIES = 50_000
 """The protocol's limit on the URLs of one sitemap, and on the sitemaps of one index."""
