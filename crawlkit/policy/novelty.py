@@ -80,14 +80,23 @@ def template_of(url: str) -> str:
 
     A page below a folder shares its template with all others below that folder, so that paths that grow do not escape.
     """
-    path, _, query = path_of(url).partition("?")
-    folder, slash, rest = path[1:].partition("/")
-    name = rest.rpartition("/")[2] if slash else folder
-    if not (slash or query):  # with a query, a script is a folder of its own
-        folder = ""
+    path, _, query = url.partition("?")
+    root, last = url.index("/", 8), path.rindex("/")
+    name = path[last + 1 :]
     extension = name.rpartition(".")[2] if "." in name[-6:] else ""
-    names = sorted({_DIGITS.sub("0", pair.partition("=")[0]) for pair in query.split("&")}) if query else ()
-    return f"{host_of(url)}/{_masked(folder)}{slash}.{_masked(extension)}?{'&'.join(names)}"
+    if last > root:
+        shape = _shape_of(path[: path.index("/", root + 1) + 1], extension)
+    else:
+        shape = _shape_of(path if query else path[: root + 1], extension)  # with a query, a script is a folder of its own
+    return shape + "&".join(sorted({_DIGITS.sub("0", pair.partition("=")[0]) for pair in query.split("&")})) if query else shape
+
+
+@lru_cache(1024)  # a URL is seldom asked for twice within so many, its folder is: 1 us instead of 2
+def _shape_of(place: str, extension: str) -> str:
+    """Return the shape of URLs without a query: `place` is their origin with the first folder, or a script."""
+    folder = path_of(place)[1:]
+    slash = "/" if folder.endswith("/") else ""
+    return f"{host_of(place)}/{_masked(folder.removesuffix('/'))}{slash}.{_masked(extension)}?"
 
 
 def _masked(segment: str) -> str:
