@@ -26,6 +26,9 @@ MOST_OWN = 16
 MEMORY_BYTES = 16_384
 """Size of a template's memory, one byte a shingle: with 5,000 shingles, of 300 pages, one in seven was overwritten."""
 
+_PRINTS = 255
+"""A shingle is remembered as 1 to 255: two of one place are alike once in so many times."""
+
 NEW_SHARE = 3
 """Of a fresh page one shingle in so many of its own is new."""
 
@@ -152,16 +155,11 @@ def own_shingles(sketch: Sequence[int], before: Collection[int]) -> list[int]:
 
 def is_fresh(own: Collection[int], memory: Sequence[int]) -> bool:
     """Whether a page with the shingles `own` says something new, by its template's memory."""
-    new = sum(memory[shingle % MEMORY_BYTES] != _fingerprint(shingle) for shingle in own)
+    new = sum([memory[shingle % MEMORY_BYTES] != (shingle >> 14) % _PRINTS + 1 for shingle in own])
     return new > 0 and new * NEW_SHARE >= len(own)
 
 
 def remember(own: Collection[int], memory: bytearray) -> None:
     """Note a page's shingles in its template's memory; each takes the place of an older one."""
     for shingle in own:
-        memory[shingle % MEMORY_BYTES] = _fingerprint(shingle)
-
-
-def _fingerprint(shingle: int) -> int:
-    """Return 1 to 255: two shingles of one place are alike once in 255 times."""
-    return (shingle >> 14) % 255 + 1
+        memory[shingle % MEMORY_BYTES] = (shingle >> 14) % _PRINTS + 1
