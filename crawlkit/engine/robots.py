@@ -15,7 +15,7 @@ from crawlkit.model import Fetched, FetchFailure, Kind, OrderReason, Reason, Res
 from crawlkit.policy import politeness, retry
 from crawlkit.policy.disposition import REDIRECTS, Done
 from crawlkit.policy.robots import MAX_ROBOTS_REDIRECTS, ROBOTS_TTL_S, Access, Rules, access_of, parse
-from crawlkit.policy.urls import resolve_location
+from crawlkit.policy.urls import path_of, resolve_location
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.origins import OriginRecord, RobotsState
 
@@ -43,7 +43,7 @@ class Standing(msgspec.Struct, frozen=True):
         """Return how a URL ends that robots.txt keeps us from, None if it may be fetched."""
         if self.all_end is not None:
             return self.all_end
-        verdict = self.rules.judge(url)
+        verdict = self.rules.judge(path_of(url))
         if verdict.allowed:
             return None
         return Done(Kind.EXCLUDED, Reason.ROBOTS_DISALLOW, f"line {verdict.line}: {verdict.text}")

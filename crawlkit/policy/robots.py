@@ -107,10 +107,14 @@ class Rules(msgspec.Struct, frozen=True):
     _literals: Mapping[str, RobotsVerdict]
     _lengths: tuple[int, ...]
     _patterns: tuple[_Pattern, ...]
+    _free: frozenset[str]
+    """Letters and digits that begin no path of a rule: most URLs are told apart by theirs, in a third of the time."""
 
     def judge(self, target_or_url: str) -> RobotsVerdict:
         """Return the verdict on a URL, or on its path and query; `/robots.txt` itself is always allowed (2.2.2)."""
         target = target_of(target_or_url)
+        if target[1:2] in self._free:
+            return _NO_RULE
         if not target.isascii():
             target = target.encode("utf-8", "surrogatepass").decode("latin-1")
         target = _normal(target) + _END
@@ -146,13 +150,14 @@ _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^/?#]*")
 
 def target_of(url: str) -> str:
     """Return path and query of a URL, which is what rules are matched against; without a path it is `/`."""
-    authority = _AUTHORITY.match(url)
+    authority = None if url.startswith("/") else _AUTHORITY.match(url)
     target = url[authority.end() :] if authority else url
     target = target.partition("#")[0]
     return target if target.startswith("/") else "/" + target
 
 
-_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+_UNRESERVED = _PLAIN | frozenset("-._~")
 # escapes of other than ASCII that are in upper case already, the bulk of all, are passed over
 _NOT_NORMAL = re.compile(r"%(?![89A-F][0-9A-F])[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~:/?#\[\]@!&'()+,;=%]")
 
@@ -295,7 +300,9 @@ def _compile(group: _Group, name: str | None, sitemaps: tuple[str, ...]) -> Rule
             literals[text] = verdict
     patterns.sort(key=lambda pattern: (-pattern.octets, not pattern.verdict.allowed))
     lengths = tuple(sorted({len(text) for text in literals}, reverse=True))
-    return Rules(name, group.delay_s, sitemaps, literals, lengths, tuple(patterns))
+    heads = [*literals, *(pattern.head for pattern in patterns)]
+    free = _PLAIN.difference(head[1:2] for head in heads) if all(len(head) > 1 for head in heads) else frozenset()
+    return Rules(name, group.delay_s, sitemaps, literals, lengths, tuple(patterns), free)
 
 
 def _pattern_text(value: str) -> str:
