@@ -5,7 +5,7 @@ first; then, where it is new, through the rules against traps. A URL that is kno
 its distances are lowered.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from crawlkit.config import Config
 from crawlkit.engine.budget import Budget
@@ -55,7 +55,7 @@ class Admission:
         self._abroad = callers.abroad
         self._refused: dict[str, Refusal] = {}  # by rules and plugins only, which are functions of the URL
         # In scope, new, no trap, and without credit when it was last met: each is met on many pages until it is paid.
-        self._unpaid: set[str] = set()
+        self._unpaid: dict[str, str] = {}  # with their templates
 
     def meet(self, edge: Edge, via: str | None, source: int = Source.LINK) -> bool:
         """Admit, lower or refuse the URL that an edge leads to, met on the page `via` (None for a seed), by way of `source`.
@@ -94,9 +94,12 @@ class Admission:
         self._state.counters.refuse(_OUTSIDE)
         return True
 
-    def lacks_credit(self, url: str, depth: int) -> bool:
-        """Whether a link to `url` is known to find no credit: as `meet` would say, which takes thrice as long."""
-        return url in self._unpaid and template_of(url) in self._budget.dry and not self._too_deep(depth)
+    def unpaid(self, depth: int) -> Mapping[str, str]:
+        """Return what found no credit when it was last met, with its template; nothing if `depth` alone keeps links out.
+
+        As long as the template is dry (`Budget.dry`), `meet` would say the same of it again, which takes thirty times as long.
+        """
+        return {} if self._too_deep(depth) else self._unpaid
 
     def _admit(self, edge: Edge, via: str | None, source: int) -> bool:
         """Queue a URL that is new and no trap, as far as depth and budget let it in; False if there is no budget for it."""
@@ -106,10 +109,10 @@ class Admission:
         elif via is not None and not self._budget.pay(url):
             if len(self._unpaid) >= UNPAID_IN_MEMORY:
                 self._unpaid.clear()
-            self._unpaid.add(url)
+            self._unpaid[url] = template_of(url)
             return False
         else:
-            self._unpaid.discard(url)
+            self._unpaid.pop(url, None)
             host = self._state.hosts.get(host_of(url))
             priority = None if self._priority is None else self._priority(url)
             self._state.frontier.add(url, host, depth, hops, via, source, priority=priority)

@@ -118,6 +118,7 @@ class Growth:
         urls, below, via = followed(record), record.depth + 1, record.url
         places = self._doubtful(record, urls, below)
         admission = self._admission
+        waiting, dry = admission.unpaid(below), self._budget.dry
         unpaid: list[tuple[int, str]] = []
         in_a_row, next_place = 0, position
         for place in places:
@@ -126,9 +127,7 @@ class Growth:
             url = urls[place]
             in_a_row = in_a_row if place == next_place else 0  # those between are known
             next_place = place + 1
-            if admission.refuse_stranger(url) or (
-                not admission.lacks_credit(url, below) and admission.meet(Edge(url, below, 0), via)
-            ):
+            if waiting.get(url) not in dry and (admission.refuse_stranger(url) or admission.meet(Edge(url, below, 0), via)):
                 in_a_row = 0
                 continue
             unpaid.append((place, url))

@@ -236,15 +236,20 @@ def test_a_page_that_was_not_looked_at_earns_nothing(state: CrawlState) -> None:
 def test_links_without_credit_are_told_apart_unless_they_are_too_deep_anyhow(state: CrawlState) -> None:
     config = Config(template_budget=1, max_depth=2)
     scope = Scope.of([HOST + "/"], config)
-    admission = Admission(state, scope, config, Budget(state.templates, 1), lambda _: None)
+    budget = Budget(state.templates, 1)
+    admission = Admission(state, scope, config, budget, lambda _: None)
     urls = [f"{HOST}/a/{n}" for n in range(4)]
-    assert not any(admission.lacks_credit(url, 1) for url in urls)
+
+    def lacking(depth: int) -> list[str]:
+        return [url for url, template in admission.unpaid(depth).items() if template in budget.dry]
+
+    assert not lacking(1)
     assert [admission.meet(Edge(url, 1, 0), HOST + "/") for url in urls] == [True, False, False, False]
-    assert [admission.lacks_credit(url, 1) for url in [*urls, HOST + "/a/new"]] == [False, True, True, True, False]
-    assert not any(admission.lacks_credit(url, 3) for url in urls)
+    assert lacking(1) == urls[1:]
+    assert not lacking(3)
     assert admission.meet(Edge(urls[1], 3, 0), HOST + "/")  # refused, and not held
-    admission._budget.grant(urls)
-    assert not any(admission.lacks_credit(url, 1) for url in urls)
+    budget.grant(urls)
+    assert not lacking(1)
 
 
 def test_a_stranger_is_counted_as_if_it_were_met(state: CrawlState) -> None:
