@@ -35,6 +35,9 @@ from crawlkit.state.letters import Letter
 from crawlkit.state.pages import reported_kind
 from crawlkit.state.sitemaps import SitemapRow
 
+# Members of enums, looked up once: each time takes 0.1 us in Python 3.11.
+_GRANTED, _PAGE = Leave.GRANTED, Kind.PAGE
+
 # Bounds on one step, so that the loop is never away from the network for long (a step of each takes a few milliseconds).
 CLAIM_STEPS = 64
 WORK_STEPS = 64
@@ -167,18 +170,13 @@ class Coordinator:
         if row is None:
             return None
         left = self._gate.ask(host, row.url, now)
-        match left:
-            case RobotsJob():
-                return left
-            case Done():
-                self._end_unasked(host, row, left)
-                return None
-            case Leave.LATER:
-                return None
-            case Leave.GRANTED:
-                return self._take(host, row)
-            case _:
-                assert_never(left)
+        if left is _GRANTED:
+            return self._take(host, row)
+        if isinstance(left, RobotsJob):
+            return left
+        if isinstance(left, Done):
+            self._end_unasked(host, row, left)
+        return None
 
     def _first_row(self, host: Host) -> QueueRow | None:
         """Return the first row of a back queue, unless it has a record: a filter's wrong "no" must not make a second one."""
@@ -254,6 +252,9 @@ class Coordinator:
     def _settle_answer(self, host: Host, asked: list[Host], fetched: Fetched, now: float) -> None:
         job = fetched.job
         match job:
+            case PageJob():
+                self.page_limit.claimed -= 1
+                self._settle_page(host, job, fetched, now)
             case RobotsJob():
                 keep(self.state, fetched, Role.ROBOTS)
                 host.robots_pending = False
@@ -263,9 +264,6 @@ class Coordinator:
             case SitemapJob():
                 keep(self.state, fetched, Role.SITEMAP)
                 self.schedule.hold(asked, now, self._sitemaps.settle(job, fetched, now))
-            case PageJob():
-                self.page_limit.claimed -= 1
-                self._settle_page(host, job, fetched, now)
             case _:
                 assert_never(job)
 
@@ -298,7 +296,7 @@ class Coordinator:
         state.pages.put(record, content_of(fetched))
         state.counters.settled(reported_kind(record))
         state.counters.body_bytes += record.body_bytes or 0
-        if record.kind is Kind.PAGE:
+        if record.kind is _PAGE:
             host.record.pages += 1
         if is_transient(record.reason):
             state.counters.depend(OrderReason.TRANSIENT)

@@ -20,6 +20,9 @@ class Leave(Enum):
     LATER = auto()  # the host has another time now
 
 
+_GRANTED = Leave.GRANTED  # looked up once: each time takes 0.1 us in Python 3.11
+
+
 class Gate:
     """Answers for URLs at the heads of due hosts."""
 
@@ -40,12 +43,12 @@ class Gate:
             return Leave.GRANTED
         standing = self._robots.standing(origin_of(url), host.record.name, now)
         match standing:
-            case RobotsJob():
-                return standing if self._may_hop(host, standing, now) else Leave.LATER
             case Standing():
                 if self._schedule.keep_delay(host, standing.crawl_delay_s) and self._schedule.next_start(host, now) > now:
                     return Leave.LATER  # another origin of the host asked for less
-                return standing.refusal(url) or Leave.GRANTED
+                return standing.refusal(url) or _GRANTED
+            case RobotsJob():
+                return standing if self._may_hop(host, standing, now) else Leave.LATER
             case _:
                 assert_never(standing)
 

@@ -33,6 +33,9 @@ class Disposition(msgspec.Struct, frozen=True):
     hold_s: float = 0.0
 
 
+_IS_PAGE = Disposition(Done(Kind.PAGE))
+
+
 def dispose(
     url: str, failed_before: int, answer: Facts | FetchFailure, retries: int, now: float, max_retry_after_s: float
 ) -> Disposition:
@@ -46,7 +49,7 @@ def dispose(
         case Facts(status=status):
             failed = retry.reason_of_status(status)
             if failed is None:
-                return Disposition(Done(Kind.PAGE))
+                return _IS_PAGE
             asked_s = None if answer.retry_after is None else retry.retry_after_s(answer.retry_after, now, max_retry_after_s)
             done = Done(Kind.FAILURE, failed, f"HTTP {status}")
             return _failed(url, failed_before + 1, done, retries, asked_s, status)
@@ -65,6 +68,6 @@ def _failed(url: str, attempts: int, done: Done, retries: int, asked_s: float | 
 
 def is_transient(reason: Reason | None) -> bool:
     """Whether a record that ends with `reason` might have ended otherwise at another time."""
-    if reason in (Reason.HOST_UNREACHABLE, Reason.ROBOTS_UNREACHABLE):
-        return True
-    return reason is not None and retry.RULES[reason].may_pass
+    if reason is None:
+        return False
+    return retry.RULES[reason].may_pass or reason in (Reason.HOST_UNREACHABLE, Reason.ROBOTS_UNREACHABLE)

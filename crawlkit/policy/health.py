@@ -51,6 +51,12 @@ class Change(msgspec.Struct, frozen=True):
     pause_s: float = 0.0
 
 
+_GOOD = Signal.GOOD  # looked up once: each time takes 0.1 us in Python 3.11
+_WELL = Health()
+_STAYS_WELL = Change(_WELL)
+
+_NOT_ASKED = frozenset({Reason.ADDRESS, Reason.HOOK_FAILED})
+
 # A proxy that is down is no host's fault; but pausing for it is what spares the URLs until it is back.
 _NO_CONTACT = frozenset(
     {Reason.DNS, Reason.NAME_NOT_FOUND, Reason.CONNECT, Reason.TLS, Reason.RESET, Reason.TIMEOUT, Reason.PROXY}
@@ -59,19 +65,21 @@ _NO_CONTACT = frozenset(
 
 def signal_of(status: int | None, reason: Reason | None) -> Signal:
     """Return what an answer's status, or the reason that there was none, says of the host."""
-    if reason in (Reason.ADDRESS, Reason.HOOK_FAILED):
+    if reason is not None and reason in _NOT_ASKED:
         return Signal.NOTHING
     if status is None:
         return Signal.NO_CONTACT if reason in _NO_CONTACT else Signal.REFUSAL
+    if status < 400:
+        return _GOOD
     if status in (429, 503):
         return Signal.COMPLAINT
-    if status < 400:
-        return Signal.GOOD
     return Signal.ERROR if 500 <= status < 600 else Signal.REFUSAL
 
 
 def after(health: Health, signal: Signal) -> Change:
     """Return what becomes of a host's health with one more signal."""
+    if signal is _GOOD and health == _WELL:
+        return _STAYS_WELL
     match signal:
         case Signal.NOTHING:
             return Change(health)

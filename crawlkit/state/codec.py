@@ -23,6 +23,9 @@ class UrlState(IntEnum):
     SETTLED = 2
 
 
+_SETTLED = UrlState.SETTLED  # looked up once: each time takes 0.1 us in Python 3.11
+
+
 class Head(NamedTuple):
     """What may change of a URL after it was met, even when it has settled: it is in front of its record."""
 
@@ -36,7 +39,7 @@ class Head(NamedTuple):
 
     def settled(self) -> "SeenEntry":
         """Return the seen entry of a URL that has settled with this."""
-        return SeenEntry(UrlState.SETTLED, self.depth, self.hops, sources=self.sources)
+        return SeenEntry(_SETTLED, self.depth, self.hops, b"", self.sources)
 
 
 class SeenEntry(NamedTuple):

@@ -8,6 +8,8 @@ import msgspec
 
 from crawlkit.model import Kind, OrderReason, Refusal
 
+_PAGE = Kind.PAGE  # looked up once: each time takes 0.1 us in Python 3.11
+
 
 class SitemapCounts(TypedDict):
     """How many sitemaps wait, were read, failed, named more than was taken; and how many URLs they named."""
@@ -54,9 +56,10 @@ class Counters(msgspec.Struct):
 
     def settled(self, kind: Kind, by: int = 1) -> None:
         """Count a record of `kind`, or take one back with `by=-1`."""
+        if kind is _PAGE:
+            self.pages += by
+            return
         match kind:
-            case Kind.PAGE:
-                self.pages += by
             case Kind.REDIRECT:
                 self.redirects += by
             case Kind.FAILURE:

@@ -18,6 +18,7 @@ from crawlkit.state.seen import SeenSet
 from crawlkit.state.store import Store
 
 ROWS_IN_MEMORY = 1024
+_SETTLED = UrlState.SETTLED
 
 
 class Distances:
@@ -33,7 +34,7 @@ class Distances:
 
     def lower(self, url: str, host: Host, entry: SeenEntry, to: Head) -> None:
         """Give a seen URL lesser distances, or more sources; if it has settled, queue the propagation along its edges."""
-        if entry.state is not UrlState.SETTLED:
+        if entry.state is not _SETTLED:
             self._frontier.lower(url, host, entry, to)
             return
         depth, hops, _ = to

@@ -26,6 +26,9 @@ from crawlkit.state.store import Store
 ROWS_IN_MEMORY = 65_536
 MOST_ROWS_A_HOST = 1024
 
+# Members of the enum, looked up once: each time takes 0.1 us in Python 3.11.
+_QUEUED, _TIMED = UrlState.QUEUED, UrlState.TIMED
+
 LowerDistance = Callable[[str, Host, SeenEntry, Head], None]
 
 
@@ -71,14 +74,14 @@ class Frontier:
             counters.hosts += 1
         row = QueueRow(url, host.record.name, depth, hops, via=via, sources=sources, priority=priority)
         tail = keys.queued_tail(row.rank, counters.sequence)
-        self._seen.add(url, host.id, SeenEntry(UrlState.QUEUED, depth, hops, tail, sources))
+        self._seen.add(url, host.id, SeenEntry(_QUEUED, depth, hops, tail, sources))
         self._queue(host, tail, row)
 
     def _meet_claimed(self, url: str, host: Host, met: Head) -> None:
         """Restore the seen entry of a claimed URL: whatever a filter says of it, it was seen."""
         key = host.claims[url]
         row = self._row(key)
-        entry = SeenEntry(UrlState.QUEUED, row.depth, row.hops, key[9:], row.sources)
+        entry = SeenEntry(_QUEUED, row.depth, row.hops, key[9:], row.sources)
         self._seen.add(url, host.id, entry)
         to = entry.joined(met)
         if to != entry.head:
@@ -101,13 +104,13 @@ class Frontier:
         old_key = self._row_key(host, entry)
         depth, hops, sources = to
         row = self._row(old_key, depth=depth, hops=hops, sources=sources)
-        if entry.state is UrlState.TIMED:
+        if entry.state is _TIMED:
             self._store.stage(old_key, encode_row(row))
             self._timed.push(old_key, row, MOST_ROWS_A_HOST)
-            self._seen.put(url, host.id, SeenEntry(UrlState.TIMED, depth, hops, entry.tail, sources))
+            self._seen.put(url, host.id, SeenEntry(_TIMED, depth, hops, entry.tail, sources))
             return
         tail = keys.queued_tail(row.rank, keys.sequence_of(entry.tail))
-        self._seen.put(url, host.id, SeenEntry(UrlState.QUEUED, depth, hops, tail, sources))
+        self._seen.put(url, host.id, SeenEntry(_QUEUED, depth, hops, tail, sources))
         self._unqueue(host, old_key)
         self._queue(host, tail, row)
         if url in host.claims:
@@ -122,7 +125,7 @@ class Frontier:
 
     @staticmethod
     def _row_key(host: Host, entry: SeenEntry) -> bytes:
-        return keys.queue_key(host.id, entry.tail) if entry.state is UrlState.QUEUED else keys.timed_key(entry.tail)
+        return keys.queue_key(host.id, entry.tail) if entry.state is _QUEUED else keys.timed_key(entry.tail)
 
     def revive(self, url: str, host: Host, via: str | None) -> None:
         """Queue a URL that had settled, at the distances it has; its record is the caller's to remove."""
@@ -130,7 +133,7 @@ class Frontier:
         self._counters.sequence += 1
         self._counters.queued += 1
         tail = keys.queued_tail(settled.depth, self._counters.sequence)
-        self._seen.put(url, host.id, settled._replace(state=UrlState.QUEUED, tail=tail))
+        self._seen.put(url, host.id, settled._replace(state=_QUEUED, tail=tail))
         row = QueueRow(url, host.record.name, settled.depth, settled.hops, via=via, sources=settled.sources)
         self._queue(host, tail, row)
 
@@ -150,7 +153,7 @@ class Frontier:
                 host.head.pop()
                 continue
             entry = self._seen.known(row.url, host.id)
-            if entry is not None and entry.state is UrlState.QUEUED and keys.queue_key(host.id, entry.tail) == key:
+            if entry is not None and entry.state is _QUEUED and keys.queue_key(host.id, entry.tail) == key:
                 return row
             host.head.pop()
             self._drop(host, key, row, entry, lower)
@@ -213,7 +216,7 @@ class Frontier:
         host.claims.pop(url, None)
         host.record.timed += 1
         tail = keys.timed_tail(due_s, keys.sequence_of(entry.tail))
-        self._seen.put(url, host.id, entry._replace(state=UrlState.TIMED, tail=tail))
+        self._seen.put(url, host.id, entry._replace(state=_TIMED, tail=tail))
         self._store.stage(keys.timed_key(tail), encode_row(row))
         self._timed.push(keys.timed_key(tail), row, MOST_ROWS_A_HOST)
 
@@ -238,11 +241,11 @@ class Frontier:
             host.record.timed -= 1
             self._hosts.changed(host)
             entry = self._seen.known(row.url, host.id)
-            if entry is None or entry.state is not UrlState.TIMED or keys.timed_key(entry.tail) != key:
+            if entry is None or entry.state is not _TIMED or keys.timed_key(entry.tail) != key:
                 self._forget_twin(host, row, entry, lower)
                 continue
             tail = keys.queued_tail(row.rank, keys.sequence_of(entry.tail))
-            self._seen.put(row.url, host.id, entry._replace(state=UrlState.QUEUED, tail=tail))
+            self._seen.put(row.url, host.id, entry._replace(state=_QUEUED, tail=tail))
             self._queue(host, tail, row)
             hosts.append(host)
         return hosts

@@ -13,6 +13,8 @@ from crawlkit.state.damage import damaged
 from crawlkit.state.duplicates import Duplicates
 from crawlkit.state.store import Store
 
+_BY_SITEMAP = int(Source.SITEMAP)
+
 
 class Mentions(msgspec.Struct, frozen=True):
     """Records that were wanted; how many were looked at, and whether that was all."""
@@ -93,7 +95,7 @@ class Pages:
 
     def with_note(self, record: Record) -> Record:
         """Return a record with what sitemaps say of its URL."""
-        if not record.sources & Source.SITEMAP:
+        if not record.sources & _BY_SITEMAP:
             return record
         lastmod, priority = self._noted(record.url)
         return msgspec.structs.replace(record, lastmod=lastmod, priority=priority)
@@ -158,7 +160,7 @@ def reported_kind(record: Record) -> Kind:
 
     It is stored as the redirect that it is, so that it becomes one, without a fetch, when a shorter way is found.
     """
-    if record.kind is Kind.REDIRECT and record.hops >= MAX_HOPS:
+    if record.hops >= MAX_HOPS and record.kind is Kind.REDIRECT:
         return Kind.FAILURE
     return record.kind
 
