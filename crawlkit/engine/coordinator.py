@@ -283,7 +283,8 @@ class Coordinator:
         """Settle a claimed URL: its record, then what it leads to."""
         state = self.state
         entry = state.seen.entry(url, host.id)
-        record = state.pages.with_note(record_of(Place(url, *entry.head, waited.attempts, waited.via), done, fetched))
+        place = Place(url, entry.depth, entry.hops, entry.sources, waited.attempts, waited.via)
+        record = state.pages.with_note(record_of(place, done, fetched))
         try:
             show(self._callers, record)
         except PageHookError:
@@ -292,8 +293,8 @@ class Coordinator:
         self.unwritten += 1
         if fetched is not None:
             keep(state, fetched, Role.RECORD, record)
-        state.frontier.finish(url, host)
-        state.pages.put(record, content_of(fetched))
+        state.frontier.settle(url, host, entry)
+        state.pages.begin(record, content_of(fetched))
         state.counters.settled(reported_kind(record))
         state.counters.body_bytes += record.body_bytes or 0
         if record.kind is _PAGE:
@@ -301,6 +302,7 @@ class Coordinator:
         if is_transient(record.reason):
             state.counters.depend(OrderReason.TRANSIENT)
         self.growth.settle(record, fetched)
+        state.pages.end()
         if fetched is not None and isinstance(waited, PageJob) and waited.names_urls:
             self._sitemaps.take_seed(record, fetched.sitemap)
 

@@ -39,7 +39,7 @@ class Head(NamedTuple):
 
     def settled(self) -> "SeenEntry":
         """Return the seen entry of a URL that has settled with this."""
-        return SeenEntry(_SETTLED, self.depth, self.hops, b"", self.sources)
+        return SeenEntry(_SETTLED, self.depth, self.hops, sources=self.sources)
 
 
 class SeenEntry(NamedTuple):
@@ -58,6 +58,10 @@ class SeenEntry(NamedTuple):
     def head(self) -> Head:
         """Distances and sources."""
         return Head(self.depth, self.hops, self.sources)
+
+    def settled(self) -> "SeenEntry":
+        """Return the entry of a URL that has settled with these."""
+        return SeenEntry(_SETTLED, self.depth, self.hops, b"", self.sources)
 
     def joined(self, met: Head) -> Head:
         """Return the least of both distances, each by itself, and all sources."""
@@ -159,7 +163,8 @@ class RecordCodec:
     def encode(self, record: Record) -> bytes:
         """Return the value of a record; its URL is the key and is not repeated."""
         body = msgspec.structs.replace(record, url="", depth=0, hops=0, sources=0, lastmod=None, priority=None)
-        return _packed_head(Head(record.depth, record.hops, record.sources)) + self._compress(_encoder.encode(body))
+        head = _RECORD_HEAD.pack(record.depth, record.hops | record.sources << _HOPS_BITS)
+        return head + self._compress(_encoder.encode(body))
 
     def decode(self, url: str, value: bytes) -> Record:
         """Return the record of `url`; StateDamaged if the value is none."""

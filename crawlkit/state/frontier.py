@@ -199,11 +199,14 @@ class Frontier:
 
     def finish(self, url: str, host: Host) -> SeenEntry:
         """Settle a claimed URL: remove its row, mark its entry. Return the entry as settled."""
-        entry = self._seen.entry(url, host.id)
+        return self.settle(url, host, self._seen.entry(url, host.id))
+
+    def settle(self, url: str, host: Host, entry: SeenEntry) -> SeenEntry:
+        """Do as `finish` for who has looked up the entry."""
         self._unqueue(host, self._row_key(host, entry))
         host.claims.pop(url, None)
         self._counters.queued -= 1
-        settled = entry.head.settled()
+        settled = entry.settled()
         self._seen.put(url, host.id, settled)
         return settled
 

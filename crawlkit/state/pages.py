@@ -32,19 +32,40 @@ class Pages:
         self._codec = RecordCodec()
         self._duplicates = Duplicates(store)
         self._contents = Contents(store)
+        self._open: Record | None = None
 
     def put(self, record: Record, content: Content | None = None) -> None:
         """Stage a record, and what is kept beside it; without that, what is there already stays.
 
         A record that takes another's place must have the same digest: else that is to be removed before.
         """
-        self._store.stage(keys.page_key(record.url), self._codec.encode(record))
+        self.begin(record, content)
+        self.end()
+
+    def begin(self, record: Record, content: Content | None) -> None:
+        """Do as `put`, but for encoding the record: that is left to `end`, or to when somebody asks for it.
+
+        Meanwhile its links are followed; one record in seven is held by then, and would be encoded twice.
+        """
+        self._open = record
         self._duplicates.add(record)
         if content is not None:
             self._contents.put(record.url, content)
 
+    def end(self) -> None:
+        """Stage the record that was begun, if it is not yet."""
+        record, self._open = self._open, None
+        if record is not None:
+            self._store.stage(keys.page_key(record.url), self._codec.encode(record))
+
+    def _is_open(self, url: str) -> bool:
+        return self._open is not None and self._open.url == url
+
     def put_held(self, record: Record) -> None:
-        """Stage once more a record that `put` staged, saying that it is held: with the head it has now."""
+        """Stage once more a record, saying that it is held: with the head it has now."""
+        if self._is_open(record.url):
+            self._open = msgspec.structs.replace(record, held=True)
+            return
         key = keys.page_key(record.url)
         value = self._codec.encode(msgspec.structs.replace(record, held=True))
         before = self._store.get(key)
@@ -64,18 +85,23 @@ class Pages:
 
     def get(self, url: str) -> Record | None:
         """Return the record of `url`, None if it has not settled."""
-        value = self._store.get(keys.page_key(url))
+        value = self._value(keys.page_key(url), url)
         return None if value is None else self._codec.decode(url, value)
 
     def head(self, url: str) -> Head | None:
         """Return the head of the record of `url`, None if it has not settled."""
-        value = self._store.get(keys.page_key(url))
+        value = self._value(keys.page_key(url), url)
         return None if value is None else head_of(value)
+
+    def _value(self, key: bytes, url: str) -> bytes | None:
+        if self._is_open(url):
+            self.end()
+        return self._store.get(key)
 
     def set_head(self, url: str, head: Head) -> None:
         """Stage other distances and sources for the record of `url`."""
         key = keys.page_key(url)
-        value = self._store.get(key)
+        value = self._value(key, url)
         if value is not None:
             self._store.stage(key, with_head(value, head))
 
