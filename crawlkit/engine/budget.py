@@ -110,7 +110,8 @@ class Budget:
                 leader = self._templates.get(template_of(record.via))
                 if leader is not template:
                     self._add(leader, 1)
-        self._add(template, EARNED if fresh else int(sketch is None))
+        if fresh or sketch is None:
+            self._add(template, EARNED if fresh else 1)
         return fresh
 
     def reward(self, url: str) -> None:

@@ -23,9 +23,8 @@ def earliest_start_s(record: HostRecord, config: Config, quiet_from_s: float | N
     if record.is_over:
         return now
     gap_s = gap_in_force_s(record, config)
-    floor = 0.0 if quiet_from_s is None else quiet_from_s + gap_s
-    at = politeness.next_start_s(contact_of(record), gap_s, config.host_concurrency, floor)
-    return max(at, record.held_until_s)
+    floor = record.held_until_s if quiet_from_s is None else max(record.held_until_s, quiet_from_s + gap_s)
+    return politeness.next_start_s(record, gap_s, config.host_concurrency, floor)
 
 
 def is_spent(record: HostRecord, config: Config, claims: int = 0) -> bool:

@@ -41,12 +41,15 @@ class Frontier:
         self._hosts = hosts
         self._counters = counters
         self._timed = RangeHead(keys.TIMED, keys.TIMED)
+        self._sharing = 0
         self.window_rows = MOST_ROWS_A_HOST
         """Most rows a host's window holds: the fewer the more hosts are in memory."""
 
     def share_window(self, hosts: int) -> None:
         """Divide the rows in memory between `hosts` hosts."""
-        self.window_rows = min(MOST_ROWS_A_HOST, max(16, ROWS_IN_MEMORY // max(1, hosts)))
+        if hosts != self._sharing:
+            self._sharing = hosts
+            self.window_rows = min(MOST_ROWS_A_HOST, max(16, ROWS_IN_MEMORY // max(1, hosts)))
 
     # Queued ----------------------------------------------------------------------------------------------------------
 

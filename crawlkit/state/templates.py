@@ -96,7 +96,8 @@ class Templates:
 
     def get(self, name: str, credit: int = 0) -> Account:
         """Return the account of a template or a host, with `credit` if it is new."""
-        return self.at(keys.template_key(name), credit)
+        key = keys.template_key(name)
+        return self._loaded.get(key) or self.at(key, credit)  # some seven times a page
 
     def at(self, key: bytes, credit: int = 0) -> Account:
         """Return the account under `key`, with `credit` if it is new."""
