@@ -251,13 +251,14 @@ class Loop:
 
     def _dispatch(self, now: float) -> None:
         """Claim and start fetches until the workers are busy or no host is due."""
+        loop = asyncio.get_running_loop()
         while len(self._tasks) < self._config.workers:
             job = self._coordinator.claim(now)
             if job is None:
                 due = None if self._coordinator.budget_spent() else self._coordinator.next_time()
                 self._nothing_due_until_s = math.inf if due is None else due
                 return
-            task = asyncio.get_running_loop().create_task(self._carry_out(job))
+            task = loop.create_task(self._carry_out(job))
             self._tasks.add(task)
             task.add_done_callback(self._done)
 

@@ -101,7 +101,7 @@ class Worker:
             return Fetched(job, started_s, ended_s, answer, exchange)
         if known is not None and answer.status == HTTPStatus.NOT_MODIFIED:
             return Fetched(job, started_s, ended_s, known.facts, exchange, not_modified=True)
-        sitemap = await self._read_sitemap(job, answer)
+        sitemap = await self._read_sitemap(job, answer) if isinstance(job, SitemapJob) or job.names_urls else None
         if isinstance(job, SitemapJob):
             answer = msgspec.structs.replace(answer, body=b"")  # what else it says is in the head
         if not isinstance(job, PageJob):
@@ -136,8 +136,8 @@ class Worker:
                 assert_never(job)
 
     async def _read_sitemap(self, job: PageJob | SitemapJob, response: Response) -> Sitemap | None:
-        """Return what an answer says as a sitemap, if that was asked for."""
-        if not (isinstance(job, SitemapJob) or job.names_urls) or not 200 <= response.status < 300:
+        """Return what an answer says as a sitemap."""
+        if not 200 <= response.status < 300:
             return None
         from crawlkit.policy.sitemaps import read_sitemap  # noqa: PLC0415  (takes 4 ms of a start, and most crawls read none)
 

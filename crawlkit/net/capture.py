@@ -3,9 +3,10 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import httpx
+import msgspec
 
 from crawlkit.config_items import SECRET_HEADERS
 from crawlkit.exchange import Cut, Exchange
@@ -18,7 +19,7 @@ _PROOFS: Final = SECRET_HEADERS | {"authorization", "proxy-authorization"}
 _BARE_LF: Final = re.compile(rb"(?<!\r)\n")
 
 
-class Wire(NamedTuple):
+class Wire(msgspec.Struct, frozen=True):
     """A request as sent, the head of its answer as received, and the address of the server that gave it."""
 
     request: bytes

@@ -7,9 +7,9 @@ cookie, repeats nothing, and reads no further than the cap.
 
 import socket
 import ssl
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import httpx
 import msgspec
@@ -23,6 +23,7 @@ from crawlkit.net.request import Get, Origin, fields_of, lines_of
 from crawlkit.net.resolver import AddressRefusedError, GuardedResolver
 
 _Answer = TypeVar("_Answer")
+_Given = ParamSpec("_Given")
 _KNOWN_SITES: Final = 1024
 _ACCEPT: Final = b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
@@ -112,23 +113,25 @@ class Fetcher:
         self._headers = (*(header for header in usual if header[0].lower() not in replaced), *self._extra.everywhere)
         self._site = lru_cache(_KNOWN_SITES)(self._new_site)
 
-    async def fetch(
+    def fetch(
         self, url: str, capture: Capture | None = None, more: Sequence[tuple[bytes, bytes]] = ()
-    ) -> Response | FetchFailure:
+    ) -> Coroutine[Any, Any, Response | FetchFailure]:
         """Return what GET on `url` (normal form) led to; `capture` keeps what went over the wire.
 
         `more` are further fields of this one request, in the place of those that it has under their names.
         """
-        return await self._in_time(self._get(url, capture, more))
+        return self._in_time(self._get, url, capture, more)
 
     async def find(self, url: str, resolver: GuardedResolver) -> Found | FetchFailure:
         """Return the address that `resolver` would have a request for `url` connect to, or why there is none."""
-        return await self._in_time(_find(url, resolver))
+        return await self._in_time(_find, url, resolver)
 
-    async def _in_time(self, answer: Coroutine[Any, Any, _Answer]) -> _Answer | FetchFailure:
+    async def _in_time(
+        self, answer: Callable[_Given, Coroutine[Any, Any, _Answer]], *args: _Given.args, **more: _Given.kwargs
+    ) -> _Answer | FetchFailure:
         try:
             with Deadline(self._deadlines) as deadline:
-                return await answer
+                return await answer(*args, **more)
         except TimeoutError as error:
             if deadline.passed:
                 return FetchFailure(Reason.TIMEOUT, f"no complete answer within {self._timeout_s:g} s")
@@ -171,11 +174,13 @@ class Fetcher:
         headers = tuple([(name.lower(), value) for name, value in fields_of(response)])
         if status < 200:
             return FetchFailure(Reason.PROTOCOL, f"status {status} as the final answer")
-        transfer = [value for name, value in headers if name == b"transfer-encoding"]
+        told = dict(headers)  # most answers have neither field that is looked for
+        transfer = [value for name, value in headers if name == b"transfer-encoding"] if b"transfer-encoding" in told else ()
         if transfer and (len(transfer) > 1 or transfer[0].strip().lower() != b"chunked"):
             # No other coding was asked for; where the body ends is anyone's guess (RFC 9112 section 6.1).
             return FetchFailure(Reason.PROTOCOL, f"transfer coding {b', '.join(transfer)!r}")
-        body = BodyDecoder([value for name, value in headers if name == b"content-encoding"], self.max_body_bytes)
+        codings = [value for name, value in headers if name == b"content-encoding"] if b"content-encoding" in told else ()
+        body = BodyDecoder(codings, self.max_body_bytes)
         broken = not await self._collect(stream if capture is None else capture.watch(stream), body)
         content, cut = body.finish()
         return Response(status, headers, content, broken or cut)

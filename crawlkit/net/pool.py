@@ -14,11 +14,12 @@ _IDLE_S: Final = 30.0  # servers keep theirs from 5 to 75 s
 class Pool:
     """Keeps up to `most_idle` connections for other requests, none for long; in use are as many as requests under way.
 
-    `most_busy` says how many of those there will be. Close it when there are none.
+    `most_busy` says how many of those there will be. To be made in the loop that they run in; close it when there are none.
     """
 
     def __init__(self, opener: Opener, *, most_busy: int, most_idle: int = 256) -> None:
         self._opener = opener
+        self._loop = asyncio.get_running_loop()
         self._most_busy = most_busy
         self._most_idle = most_idle
         self._open: set[Connection] = set()
@@ -42,13 +43,12 @@ class Pool:
         if not connection.fit:
             connection.abort()
             return
-        loop = asyncio.get_running_loop()
-        self._idle[connection] = (origin, loop.time())
+        self._idle[connection] = (origin, self._loop.time())
         self._of_origin.setdefault(origin, []).append(connection)
         if len(self._idle) > self._most_idle:
             self._drop_longest_idle()
         if self._sweeper is None:
-            self._sweeper = loop.call_later(_IDLE_S, self._sweep)
+            self._sweeper = self._loop.call_later(_IDLE_S, self._sweep)
 
     async def connect(self, origin: Origin) -> Connection:
         """Return a new connection to `origin`.
@@ -101,11 +101,10 @@ class Pool:
         connection.abort()
 
     def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
         self._sweeper = None
         while self._idle:
             _, since_s = next(iter(self._idle.values()))
-            if since_s + _IDLE_S > loop.time():
-                self._sweeper = loop.call_at(since_s + _IDLE_S, self._sweep)
+            if since_s + _IDLE_S > self._loop.time():
+                self._sweeper = self._loop.call_at(since_s + _IDLE_S, self._sweep)
                 return
             self._drop_longest_idle()

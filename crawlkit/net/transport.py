@@ -9,9 +9,9 @@ sections 9.2.2 and 15.5.9).
 
 import ssl
 from functools import cache
-from typing import NamedTuple
 
 import httpx
+import msgspec
 
 from crawlkit.net.capture import WIRE, Wire
 from crawlkit.net.connect import Direct
@@ -44,7 +44,9 @@ class _Body(httpx.AsyncByteStream):
     async def __anext__(self) -> bytes:
         if self._connection is None:
             raise httpx.StreamClosed
-        piece = await self._connection.read()
+        piece = self._connection.take()
+        if piece is None:
+            piece = await self._connection.read()
         if not piece:
             raise StopAsyncIteration
         return piece
@@ -100,7 +102,7 @@ class WireTransport(httpx.AsyncBaseTransport):
         await self._pool.aclose()
 
 
-class Message(NamedTuple):
+class Message(msgspec.Struct, frozen=True):
     """A request before it is known who will read it: its target, and its header lines."""
 
     target: bytes
@@ -109,7 +111,7 @@ class Message(NamedTuple):
     def to(self, forward: Forward | None) -> bytes:
         """Return its bytes, for the origin or for the proxy that is to pass it on."""
         if forward is None:
-            return b"GET %b HTTP/1.1\r\n%b\r\n" % self
+            return b"GET %b HTTP/1.1\r\n%b\r\n" % (self.target, self.fields)
         return b"GET %b%b HTTP/1.1\r\n%b%b\r\n" % (forward.prefix, self.target, forward.fields, self.fields)
 
 

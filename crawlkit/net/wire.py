@@ -143,19 +143,23 @@ class Connection(asyncio.Protocol):
         while self._phase is _HEAD:
             if self._error is not None:
                 raise self._error
-            await self._wait()
+            await self._woken()
 
     async def read(self) -> bytes:
         """Return what has come of the body and is not read yet, at its end nothing.
 
         Raises httpx.ReadError or RemoteProtocolError where the body breaks off, after all that came before.
         """
-        while not self._pieces:
-            if self._phase is _WHOLE:
-                return b""
+        while (body := self.take()) is None:
             if self._error is not None:
                 raise self._error
-            await self._wait()
+            await self._woken()
+        return body
+
+    def take(self) -> bytes | None:
+        """Return what `read` would return at once, None if that would wait, or raise."""
+        if not self._pieces:
+            return b"" if self._phase is _WHOLE else None
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
         self._unread_bytes = 0
@@ -180,12 +184,10 @@ class Connection(asyncio.Protocol):
         self._on_lost(self)
         return transport
 
-    async def _wait(self) -> None:
+    def _woken(self) -> "asyncio.Future[None]":
+        """Return what is done when something has come."""
         self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -210,14 +212,13 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in what the server sent."""
-        match self._phase:
-            case _Phase.HEAD:
-                self.untouched = False
-                self._take_head(data)
-            case _Phase.BODY:
-                self._take_body(data)
-            case _Phase.NEW | _Phase.WHOLE:
-                self._fail(httpx.RemoteProtocolError("the server speaks before it is asked"))
+        if self._phase is _HEAD:
+            self.untouched = False
+            self._take_head(data)
+        elif self._phase is _BODY:
+            self._take_body(data)
+        else:
+            self._fail(httpx.RemoteProtocolError("the server speaks before it is asked"))
         if self._phase is not _HEAD:
             self._wake()
 
