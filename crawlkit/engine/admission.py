@@ -77,7 +77,7 @@ class Admission:
                 meet = self._abroad.meet_too_deep if self._too_deep(depth) else self._abroad.meet
                 meet(name, edge, via, source)
                 return True
-            entry = seen.find(url, self._state.hosts.id_of(name))  # of a known URL the host need not be loaded
+            entry = seen.not_recent(url, self._state.hosts.id_of(name))  # of a known URL the host need not be loaded
         if entry is not None:
             if depth < entry.depth or hops < entry.hops or source & ~entry.sources:
                 self._lower(edge, entry, source)

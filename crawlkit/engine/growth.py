@@ -15,7 +15,7 @@ from crawlkit.engine.admission import Admission
 from crawlkit.engine.budget import Budget
 from crawlkit.model import Facts, Fetched, OrderReason, Record, Refusal, Source
 from crawlkit.policy.edges import Edge, admitting_edges, followed, redirected
-from crawlkit.policy.urls import host_of
+from crawlkit.policy.urls import host_of, origin_of
 from crawlkit.state.codec import UrlState
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.damage import damaged
@@ -139,12 +139,15 @@ class Growth:
             unpaid.append((len(urls), edge.url))
         return unpaid
 
-    def _doubtful(self, record: Record, urls: Sequence[str], depth: int) -> list[int]:
+    def _doubtful(self, record: Record, urls: Sequence[str], depth: int) -> Sequence[int]:
         """Return the places of the links of a record but for most of those to what is known and no farther."""
-        places = self._state.seen.doubtful(urls, depth)
-        if len(places) >= MANY_LINKS:
-            self._state.seen.expect(self._state.hosts.id_of(host_of(record.url)))
-        return places
+        seen = self._state.seen
+        places = seen.doubtful(urls, depth)
+        if len(places) < MANY_LINKS:
+            return places
+        host = self._state.hosts.id_of(host_of(record.url))
+        seen.expect(host)
+        return seen.doubtful_of(host, f"{origin_of(record.url)}/", urls, places, depth)
 
     def join(self) -> None:
         """Be one of several partitions: what is held waits until nobody has anything else to do."""

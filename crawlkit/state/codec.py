@@ -105,6 +105,10 @@ _HOPS_BITS = 4
 _ALL_SOURCES = sum(Source)
 _HOPS_MASK = (1 << _HOPS_BITS) - 1
 
+_LINK_ALONE = Source.LINK << _HOPS_BITS
+_HOPS_AND_LINK = _HOPS_MASK | _LINK_ALONE
+_DEEPEST_IN_A_BYTE = 127
+
 _encoder = msgspec.msgpack.Encoder()
 _row_decoder = msgspec.msgpack.Decoder(QueueRow)
 _seen_decoder = msgspec.msgpack.Decoder(_StoredEntry)
@@ -124,6 +128,17 @@ def decode_seen(value: bytes) -> SeenEntry:
     except msgspec.DecodeError as error:
         raise damaged(f"a seen entry cannot be read: {error}") from error
     return SeenEntry(state, depth, packed & _HOPS_MASK, tail, _sources_of(packed))
+
+
+def is_no_news(value: bytes, depth: int) -> bool:
+    """Whether a seen entry, as stored, is of a URL that a link led to already, no farther than `depth` and without a redirect.
+
+    It may say False of one beyond depth 127, which takes more than a byte. 0.1 us, an eighth of what decoding takes.
+    """
+    try:
+        return value[2] <= depth and value[3] & _HOPS_AND_LINK == _LINK_ALONE and value[2] <= _DEEPEST_IN_A_BYTE
+    except IndexError:  # decoding it says what is wrong
+        return False
 
 
 def _sources_of(packed: int) -> int:

@@ -6,7 +6,7 @@ LevelDB for every "maybe". All but LevelDB are caches: losing them costs time. E
 known URL may still be met on a shorter way.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from crawlkit.model import Source
 from crawlkit.state import codec, keys
@@ -48,9 +48,7 @@ class SeenSet:
         The others were met lately, by links too, and are no farther.
         Nine links in ten are: 0.03 us each where all of a page are, thirty times that if they are met one by one.
         """
-        near = self._near.get(depth)
-        if near is None:
-            near = self._near_to(depth)
+        near = self._near_to(depth)
         if near.issuperset(urls):
             return []
         young, link = self._young, int(Source.LINK)
@@ -61,26 +59,56 @@ class SeenSet:
             if (entry := young.get(urls[place])) is None or depth < entry[1] or entry[2] or not entry[4] & link
         ]
         if len(doubtful) < len(unsure):
-            near.update({urls[place] for place in unsure}.difference(urls[place] for place in doubtful))
-            if sum(map(len, self._near.values())) > MOST_NEAR_URLS:
-                self._near.clear()
+            self._note_near(depth, {urls[place] for place in unsure}.difference(urls[place] for place in doubtful))
         return doubtful
 
-    def _near_to(self, depth: int) -> set[str]:
-        if len(self._near) >= MOST_NEAR_DEPTHS:
+    def _note_near(self, depth: int, urls: Iterable[str]) -> None:
+        self._near_to(depth).update(urls)
+        if sum(map(len, self._near.values())) > MOST_NEAR_URLS:
             self._near.clear()
-        self._near[depth] = set()
-        return self._near[depth]
+
+    def _near_to(self, depth: int) -> set[str]:
+        near = self._near.get(depth)
+        if near is None:
+            if len(self._near) >= MOST_NEAR_DEPTHS:
+                self._near.clear()
+            near = self._near[depth] = set()
+        return near
+
+    def doubtful_of(self, host: bytes, origin: str, urls: Sequence[str], places: Sequence[int], depth: int) -> Sequence[int]:
+        """Return those of the `places` whose URLs links from `depth` - 1 may be news of.
+
+        The others begin with `origin`, and the entries of `host` are in memory and tell. 1 us each, a tenth of what it takes to
+        meet one; they do not count as met lately, or they would take the place of what is not in memory.
+        """
+        entries = self._active.entries(host)
+        if entries is None:
+            return places
+        value_of, id_of, is_no_news = entries.get, keys.url_id, codec.is_no_news
+        near, doubtful = [], []
+        for place in places:
+            url = urls[place]
+            if url.startswith(origin) and (value := value_of(id_of(url))) is not None and is_no_news(value, depth):
+                near.append(url)
+            else:
+                doubtful.append(place)
+        self._note_near(depth, near)
+        return doubtful
 
     def find(self, url: str, host: bytes) -> SeenEntry | None:
         """Return the entry, or None for an unseen URL (wrongly, if the filter lost bits: `known` asks the database)."""
-        entry = self.recent(url)
-        if entry is not None:
-            return entry
+        return self.recent(url) or self.not_recent(url, host)
+
+    def not_recent(self, url: str, host: bytes) -> SeenEntry | None:
+        """Return what `find` does, of a URL that was not met lately."""
         url_id = keys.url_id(url)
-        if self._active.entries(host) is None and self._bloom.complete and keys.seen_row(host, url_id) not in self._bloom:
+        entries = self._active.entries(host)
+        if entries is not None:
+            return self._met(url, entries.get(url_id))
+        key = keys.seen_row(host, url_id)
+        if self._bloom.complete and key not in self._bloom:
             return None
-        return self._stored(url, host, url_id)
+        return self._met(url, self._store.get(key))
 
     def expect(self, host: bytes) -> None:
         """Note that many URLs of this host are about to be looked for."""
@@ -88,11 +116,14 @@ class SeenSet:
 
     def known(self, url: str, host: bytes) -> SeenEntry | None:
         """Return the entry of a URL that has a row, whatever the filter says of it."""
-        return self.recent(url) or self._stored(url, host, keys.url_id(url))
-
-    def _stored(self, url: str, host: bytes, url_id: bytes) -> SeenEntry | None:
+        entry = self.recent(url)
+        if entry is not None:
+            return entry
+        url_id = keys.url_id(url)
         entries = self._active.entries(host)
-        value = self._store.get(keys.seen_row(host, url_id)) if entries is None else entries.get(url_id)
+        return self._met(url, self._store.get(keys.seen_row(host, url_id)) if entries is None else entries.get(url_id))
+
+    def _met(self, url: str, value: bytes | None) -> SeenEntry | None:
         if value is None:
             return None
         entry = codec.decode_seen(value)

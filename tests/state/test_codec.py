@@ -56,6 +56,13 @@ def test_seen_entries_round_trip(entry: SeenEntry) -> None:
     assert isinstance(found.state, UrlState)
 
 
+@given(ENTRIES, st.integers(0, 400))
+def test_that_a_link_is_no_news_is_told_from_the_bytes(entry: SeenEntry, depth: int) -> None:
+    known = entry.depth <= depth and entry.hops == 0 and bool(entry.sources & Source.LINK)
+    assert codec.is_no_news(codec.encode_seen(entry), depth) == (known and entry.depth < 128)
+    assert not codec.is_no_news(codec.encode_seen(entry)[:3], depth)
+
+
 @given(ROWS)
 def test_queue_rows_round_trip(row: QueueRow) -> None:
     assert codec.decode_row(codec.encode_row(row)) == row

@@ -250,6 +250,30 @@ def test_a_link_that_is_no_news_at_one_depth_may_be_at_a_lesser_one(parts: Parts
     assert [parts.seen.doubtful([url(1), url(2)], depth) for depth in (3, 2, 1, 0, 3)] == [[], [], [0], [0, 1], []]
 
 
+@given(st.lists(ENTRIES, max_size=8), st.integers(0, 4), st.lists(st.booleans(), min_size=8, max_size=8))
+@settings(max_examples=30)
+def test_links_that_an_active_host_tells_to_be_no_news_are_those_that_were_met_would_be(
+    tmp_path_factory: pytest.TempPathFactory, entries: list[SeenEntry], depth: int, written: list[bool]
+) -> None:
+    parts = Parts(tmp_path_factory.mktemp("seen"))
+    for n, entry in enumerate(entries):
+        parts.seen.add(url(n), HOST, entry)
+        if written[n]:
+            parts.write()
+    urls = [*map(url, range(9)), "http://b.test/0", "https://a.test/0"]
+    parts.seen = SeenSet(parts.store, parts.bloom)  # nothing was met lately
+    places = list(range(len(urls)))
+    assert parts.seen.doubtful_of(HOST, "http://a.test/", urls, places, depth) == places
+    for _ in range(2):
+        parts.seen.expect(HOST)
+    told = parts.seen.doubtful_of(HOST, "http://a.test/", urls, places, depth)
+    assert parts.seen.recent(url(0)) is None
+    assert parts.seen.doubtful(urls, depth) == told  # those that are not doubtful are remembered
+    news = [n for n, entry in enumerate(entries) if entry.depth > depth or entry.hops or not entry.sources & Source.LINK]
+    assert told == [*news, *range(len(entries), len(urls))]
+    parts.close()
+
+
 def test_links_that_are_no_news_are_remembered_within_bounds(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen_set, "MOST_NEAR_URLS", 10)
     urls = [url(n) for n in range(100)]
