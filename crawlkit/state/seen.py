@@ -20,6 +20,11 @@ RECENT_URLS = 50_000
 MOST_NEAR_URLS = 50_000
 MOST_NEAR_DEPTHS = 8
 
+MOST_IN_VAIN = 64
+WORTH_OF_A_NO = 2
+"""What the filter says "maybe" of has to be looked up nevertheless, and its "no" takes half the time of LevelDB's own. So it is
+passed over where it was asked in vain so often, until one URL in three that is looked up turns out to be new."""
+
 
 class SeenSet:
     """Look-ups and staged changes of seen entries. `host` arguments are host ids (`keys.host_id`)."""
@@ -32,6 +37,7 @@ class SeenSet:
         self._old: dict[str, SeenEntry] = {}
         self._near: dict[int, set[str]] = {}  # by depth: URLs that links led to, that far or less far; which stays true
         self._rebuilding: Iterator[tuple[bytes, bytes]] | None = None
+        self._in_vain = 0
 
     def recent(self, url: str) -> SeenEntry | None:
         """Return the entry if it was met lately; None says nothing."""
@@ -106,9 +112,15 @@ class SeenSet:
         if entries is not None:
             return self._met(url, entries.get(url_id))
         key = keys.seen_row(host, url_id)
-        if self._bloom.complete and key not in self._bloom:
+        if self._in_vain < MOST_IN_VAIN and self._bloom.complete and key not in self._bloom:
+            self._in_vain = max(0, self._in_vain - WORTH_OF_A_NO)
             return None
-        return self._met(url, self._store.get(key))
+        value = self._store.get(key)
+        if value is None:
+            self._in_vain = max(0, self._in_vain - WORTH_OF_A_NO)
+        elif self._in_vain < MOST_IN_VAIN:
+            self._in_vain += 1
+        return self._met(url, value)
 
     def expect(self, host: bytes) -> None:
         """Note that many URLs of this host are about to be looked for."""

@@ -274,6 +274,29 @@ def test_links_that_an_active_host_tells_to_be_no_news_are_those_that_were_met_w
     parts.close()
 
 
+def test_a_filter_that_is_asked_in_vain_is_passed_over_until_new_urls_come_again(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(300):
+        parts.seen.add(url(n), HOST, SETTLED)
+    parts.write()
+    parts.seen = SeenSet(parts.store, parts.bloom)  # nothing was met lately
+    asked: list[bytes] = []
+    known = {keys.seen_key(HOST, url(n)) for n in range(300)}
+
+    def maybe(_: MappedBloom, key: bytes) -> bool:
+        asked.append(key)
+        return key in known
+
+    monkeypatch.setattr(MappedBloom, "__contains__", maybe)
+    assert all(parts.seen.find(url(n), HOST) == SETTLED for n in range(200))
+    assert len(asked) == seen_set.MOST_IN_VAIN
+    for n in range(1000, 1050):
+        assert parts.seen.find(url(n), HOST) is None
+    assert len(asked) == seen_set.MOST_IN_VAIN + 49
+    assert all(parts.seen.find(url(n), HOST) == SETTLED for n in range(200, 300))
+
+
 def test_links_that_are_no_news_are_remembered_within_bounds(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen_set, "MOST_NEAR_URLS", 10)
     urls = [url(n) for n in range(100)]
