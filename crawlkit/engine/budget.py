@@ -146,7 +146,11 @@ class Budget:
 
     def host(self, url: str) -> Account:
         """Return what the host of `url` has to spare, and which of its pages wait."""
-        return self._templates.get(host_of(url), self._start)
+        return self.account(host_of(url))
+
+    def account(self, host: str) -> Account:
+        """Return the same by the host's name."""
+        return self._templates.get(host, self._start)
 
     def _add(self, account: Account, credit: int) -> None:
         raised = min(self._start, account.credit + credit)

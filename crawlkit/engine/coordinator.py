@@ -301,7 +301,7 @@ class Coordinator:
             host.record.pages += 1
         if is_transient(record.reason):
             state.counters.depend(OrderReason.TRANSIENT)
-        self.growth.settle(record, fetched)
+        self.growth.settle(record, fetched, host)
         state.pages.end()
         if fetched is not None and isinstance(waited, PageJob) and waited.names_urls:
             self._sitemaps.take_seed(record, fetched.sitemap)

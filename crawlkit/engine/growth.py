@@ -19,6 +19,7 @@ from crawlkit.policy.urls import host_of, origin_of
 from crawlkit.state.codec import UrlState
 from crawlkit.state.crawl import CrawlState
 from crawlkit.state.damage import damaged
+from crawlkit.state.hosts import Host
 from crawlkit.state.letters import Letter
 from crawlkit.state.refusals import RefusalRow
 from crawlkit.state.templates import Account, HeldRow
@@ -81,20 +82,20 @@ class Growth:
         """Whether it matters what the page at `url` says, to whether more like it are admitted."""
         return self._budget.is_curious(url, via)
 
-    def settle(self, record: Record, fetched: Fetched | None) -> None:
-        """Take in what a record that settles says, then follow its links."""
+    def settle(self, record: Record, fetched: Fetched | None, host: Host) -> None:
+        """Take in what a record that settles, of `host`, says, then follow its links."""
         self._templates.trim()
         self._in_vain = 0
         facts = None if fetched is None or not isinstance(fetched.answer, Facts) else fetched.answer
         fresh = self._budget.earn(record, None if facts is None else facts.sketch)
         self.follow(record)
-        host = self._budget.host(record.url)
-        if host.held:
-            host.drawn += fresh
-            if host.drawn >= FRESH_PAGES_A_ROUND or not self._state.hosts.get(host_of(record.url)).record.queued:
-                host.drawn = 0
-                self._rounds[host.key] = min(host.held, FRESH_PAGES_A_ROUND)
-            self._templates.changed(host)
+        account = self._budget.account(host.record.name)
+        if account.held:
+            account.drawn += fresh
+            if account.drawn >= FRESH_PAGES_A_ROUND or not host.record.queued:
+                account.drawn = 0
+                self._rounds[account.key] = min(account.held, FRESH_PAGES_A_ROUND)
+            self._templates.changed(account)
 
     def follow(self, record: Record, position: int = 0, patience: int = 0) -> None:
         """Meet what a settled record leads to, from the `position`-th edge on; hold it if some of that cannot be paid.

@@ -81,6 +81,8 @@ class Scope(msgspec.Struct, frozen=True, eq=False):
         return self.judge(url).refusal if self.includes or self.excludes or self.accepts else None
 
     def _spans(self, url: str) -> bool:
+        if self.prefixes[0]:
+            return url.startswith(self.prefixes)
         if self.mode is ScopeMode.HOST:
             return host_of(url) in self.places
         return self._span(url).accepted

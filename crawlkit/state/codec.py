@@ -6,6 +6,7 @@ amplification multiplies their bytes (measured on records of 60 links: 8,060 byt
 
 import struct
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -39,7 +40,7 @@ class Head(NamedTuple):
 
     def settled(self) -> "SeenEntry":
         """Return the seen entry of a URL that has settled with this."""
-        return SeenEntry(_SETTLED, self.depth, self.hops, sources=self.sources)
+        return _settled(self.depth, self.hops, self.sources)
 
 
 class SeenEntry(NamedTuple):
@@ -61,11 +62,16 @@ class SeenEntry(NamedTuple):
 
     def settled(self) -> "SeenEntry":
         """Return the entry of a URL that has settled with these."""
-        return SeenEntry(_SETTLED, self.depth, self.hops, b"", self.sources)
+        return _settled(self.depth, self.hops, self.sources)
 
     def joined(self, met: Head) -> Head:
         """Return the least of both distances, each by itself, and all sources."""
         return Head(min(self.depth, met.depth), min(self.hops, met.hops), self.sources | met.sources)
+
+
+@lru_cache(1024)  # of most crawls there are a dozen, each the same for thousands of URLs
+def _settled(depth: int, hops: int, sources: int) -> SeenEntry:
+    return SeenEntry(_SETTLED, depth, hops, b"", sources)
 
 
 class _StoredEntry(NamedTuple):
@@ -118,7 +124,12 @@ def encode_seen(entry: SeenEntry) -> bytes:
     """Return a seen entry as bytes: 4 for most settled URLs."""
     state, depth, hops, tail, sources = entry
     packed = hops | sources << _HOPS_BITS
-    return _encoder.encode((state, depth, packed, tail) if tail else (state, depth, packed))
+    return _encoder.encode((state, depth, packed, tail)) if tail else _encoded(state, depth, packed)
+
+
+@lru_cache(1024)
+def _encoded(*values: int) -> bytes:
+    return _encoder.encode(values)
 
 
 def decode_seen(value: bytes) -> SeenEntry:

@@ -277,11 +277,12 @@ class Snapshot:
 
 def _write_synced(db: Any, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
     with db.write_batch(transaction=True, sync=True) as batch:
+        put, delete = batch.put, batch.delete
         for key, value in changes:
             if value is None:
-                batch.delete(key)
+                delete(key)
             else:
-                batch.put(key, value)
+                put(key, value)
 
 
 def mend(path: Path) -> None:
