@@ -181,8 +181,10 @@ class Coordinator:
     def _first_row(self, host: Host) -> QueueRow | None:
         """Return the first row of a back queue, unless it has a record: a filter's wrong "no" must not make a second one."""
         row = self.state.frontier.peek(host, self.state.distances.lower)
-        found = None if row is None else self.state.pages.head(row.url)
-        if row is None or found is None:
+        if row is None or self.state.frontier.is_new(row.url):
+            return row
+        found = self.state.pages.head(row.url)
+        if found is None:
             return row
         self.state.frontier.discard(host, row, found.settled(), self.state.distances.lower)
         return None

@@ -25,6 +25,7 @@ from crawlkit.state.store import Store
 
 ROWS_IN_MEMORY = 65_536
 MOST_ROWS_A_HOST = 1024
+NEW_IN_MEMORY = 16_384
 
 # Members of the enum, looked up once: each time takes 0.1 us in Python 3.11.
 _QUEUED, _TIMED = UrlState.QUEUED, UrlState.TIMED
@@ -41,6 +42,7 @@ class Frontier:
         self._hosts = hosts
         self._counters = counters
         self._timed = RangeHead(keys.TIMED, keys.TIMED)
+        self._new: set[str] = set()
         self._sharing = 0
         self.window_rows = MOST_ROWS_A_HOST
         """Most rows a host's window holds: the fewer the more hosts are in memory."""
@@ -77,8 +79,18 @@ class Frontier:
             counters.hosts += 1
         row = QueueRow(url, host.record.name, depth, hops, via=via, sources=sources, priority=priority)
         tail = keys.queued_tail(row.rank, counters.sequence)
-        self._seen.add(url, host.id, SeenEntry(_QUEUED, depth, hops, tail, sources))
+        if self._seen.add(url, host.id, SeenEntry(_QUEUED, depth, hops, tail, sources)):
+            self._note_new(url)
         self._queue(host, tail, row)
+
+    def _note_new(self, url: str) -> None:
+        if len(self._new) >= NEW_IN_MEMORY:
+            self._new.clear()
+        self._new.add(url)
+
+    def is_new(self, url: str) -> bool:
+        """Whether a queued URL is known to have no record, without a look: no filter was asked when it was added."""
+        return url in self._new
 
     def _meet_claimed(self, url: str, host: Host, met: Head) -> None:
         """Restore the seen entry of a claimed URL: whatever a filter says of it, it was seen."""
@@ -192,6 +204,7 @@ class Frontier:
         assert first[1].url == row.url
         host.claims[row.url] = first[0]
         host.head.pop()
+        self._new.discard(row.url)
 
     def release(self, url: str, host: Host) -> None:
         """Give a claim back: the URL is queued as before."""

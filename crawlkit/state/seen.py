@@ -153,11 +153,17 @@ class SeenSet:
             raise damaged(f"{url} is queued but was never seen")
         return entry
 
-    def add(self, url: str, host: bytes, entry: SeenEntry) -> None:
-        """Stage the entry of a URL that is new. Its bits are set before its batch is written."""
+    def add(self, url: str, host: bytes, entry: SeenEntry) -> bool:
+        """Stage the entry of a URL that is new. Its bits are set before its batch is written.
+
+        Whether it is known to be new by more than the filter: all entries of the host are in memory, and it has none.
+        """
         url_id = keys.url_id(url)
+        entries = self._active.entries(host)
+        is_surely_new = entries is not None and url_id not in entries
         self._bloom.add(keys.seen_row(host, url_id))
         self._put(url, host, url_id, entry)
+        return is_surely_new
 
     def expect_row(self, key: bytes) -> None:
         """Set the bits of a key whose row is staged by others."""
