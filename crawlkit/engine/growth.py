@@ -110,17 +110,18 @@ class Growth:
         host = self._budget.host(record.url)
         survey = self._surveys.get(host.key)
         if survey is not None:
-            for _, url in unpaid:
-                survey.note(url)
-        self._state.counters.held += self._templates.hold(host, record.depth, HeldRow(record.url, unpaid[0][0]))
+            edges = list(admitting_edges(record))
+            for place in unpaid:
+                survey.note(edges[place].url)
+        self._state.counters.held += self._templates.hold(host, record.depth, HeldRow(record.url, unpaid[0]))
 
-    def _meet_all(self, record: Record, position: int, patience: int) -> list[tuple[int, str]]:
-        """Meet the edges of a record; return those that cannot be paid, with their places."""
+    def _meet_all(self, record: Record, position: int, patience: int) -> list[int]:
+        """Meet the edges of a record; return the places of those that cannot be paid."""
         urls, below, via = followed(record), record.depth + 1, record.url
         places = self._doubtful(record, urls, below)
         admission = self._admission
         waiting, dry = admission.unpaid(below), self._budget.dry
-        unpaid: list[tuple[int, str]] = []
+        unpaid: list[int] = []
         in_a_row, next_place = 0, position
         for place in places:
             if place < position:
@@ -131,13 +132,13 @@ class Growth:
             if waiting.get(url) not in dry and (admission.refuse_stranger(url) or admission.meet(Edge(url, below, 0), via)):
                 in_a_row = 0
                 continue
-            unpaid.append((place, url))
+            unpaid.append(place)
             in_a_row += 1
             if in_a_row == patience:
                 return unpaid
         edge = redirected(record)
         if edge is not None and not admission.meet(edge, via):
-            unpaid.append((len(urls), edge.url))
+            unpaid.append(len(urls))
         return unpaid
 
     def _doubtful(self, record: Record, urls: Sequence[str], depth: int) -> Sequence[int]:

@@ -168,7 +168,7 @@ class Frontier:
                 host.head.pop()
                 continue
             entry = self._seen.known(row.url, host.id)
-            if entry is not None and entry.state is _QUEUED and keys.queue_key(host.id, entry.tail) == key:
+            if entry is not None and entry.state is _QUEUED and entry.tail == key[9:]:
                 return row
             host.head.pop()
             self._drop(host, key, row, entry, lower)

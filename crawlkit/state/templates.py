@@ -22,6 +22,8 @@ would be most of what a broad crawl writes."""
 
 ROWS_A_LOOK = 64
 
+_encode = msgspec.msgpack.Encoder().encode
+
 
 class AccountRecord(msgspec.Struct, array_like=True):
     """What is durable about a template, or a host.
@@ -53,6 +55,9 @@ class HeldRow(msgspec.Struct, frozen=True, array_like=True):
     url: str
     position: int = 0
     letter: Letter | None = None
+
+
+_held_decoder = msgspec.msgpack.Decoder(HeldRow)
 
 
 class Account:
@@ -174,7 +179,7 @@ class Templates:
         new = self._store.get(key) is None
         host.held += new
         self.changed(host)
-        self._store.stage(key, msgspec.msgpack.encode(row))
+        self._store.stage(key, _encode(row))
         return new
 
     def hold_letter(self, host: Account, letter: Letter) -> bool:
@@ -242,6 +247,6 @@ def decode_account(value: bytes) -> AccountRecord:
 def decode_held(value: bytes) -> HeldRow:
     """Return the row of `value`; StateDamaged if it is none."""
     try:
-        return msgspec.msgpack.decode(value, type=HeldRow)
+        return _held_decoder.decode(value)
     except msgspec.DecodeError as error:
         raise damaged(f"a page that waits for a template's budget cannot be read: {error}") from error
