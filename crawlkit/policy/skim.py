@@ -19,7 +19,6 @@ from crawlkit.policy.metadata import HEADINGS
 from crawlkit.policy.novelty import BREAK
 from crawlkit.policy.page_text import LANDMARKS
 from crawlkit.policy.tokens import ATTRIBUTE, NAME_AND_VALUE, TEXT_ENDS, end_of_declaration, end_of_text
-from crawlkit.policy.tree_cost import is_tree_costly
 
 # Within these bounds the dearest markup found by random search takes 0.2 s and 100 MiB to parse.
 _TREE_BYTES = 1024 * 1024
@@ -57,11 +56,11 @@ _ENDS = frozenset((b"/template", b"/svg", *(b"/" + name for name in _SECTIONS)))
 _READ = _LINKS | _OTHERS | _SECTIONS | _HEADINGS | _ENDS | {b"template", b"svg", b"frameset", b"html"}
 _ATTRIBUTES = frozenset((b"href", b"rel", b"src", b"name", b"content", b"http-equiv", b"hreflang", b"lang"))
 
+# Patterns that few pages need are compiled for the first of those: that takes 5 ms of a start.
 # A bounded number of them at a time: while a pattern is matched no other thread runs.
 _REST_OF_TAG = rb"(?:%b){0,1000}+[\t\n\f\r /]*+(>)?" % ATTRIBUTE
-_ATTRIBUTES_GO_ON = re.compile(_REST_OF_TAG, re.X)
 # A tag, or what begins a comment or the like; all other `<` are text.
-_MARKUP = re.compile(rb"<(?=[a-zA-Z/!?])(?:(/?[a-zA-Z][^\t\n\f\r />]*+)%b|[/!?])" % _REST_OF_TAG, re.X)
+_MARKUP = rb"<(?=[a-zA-Z/!?])(?:(/?[a-zA-Z][^\t\n\f\r />]*+)%b|[/!?])" % _REST_OF_TAG
 
 # Start and end tags of formatting elements; also `form`, `style` and a few others, which costs little: only the first letters
 # are compared, for speed. Of `a` no two are open at once, so that only one laden with attributes matters; most plainly have
@@ -80,18 +79,15 @@ _FORMATTING_TAG = (
     ((?:[bisuBISU](?=[\t\n\f\r />])|[bB][iI]|[cCfFnN][oO]|[eE][mM]|[sS][mMtT]|[tT]{2})(?:%b)*+)"""
     % ATTRIBUTE
 )
-_FORMATTING = re.compile(rb"<(?: %b | %b )" % (_LADEN_LINK, _FORMATTING_TAG), re.X)
+_FORMATTING = rb"<(?: %b | %b )" % (_LADEN_LINK, _FORMATTING_TAG)
 # In a larger page no tag is laden, or it is not looked for formatting.
-_FORMATTING_BUT_LINKS = re.compile(rb"<() %b" % _FORMATTING_TAG, re.X)
+_FORMATTING_BUT_LINKS = rb"<() %b" % _FORMATTING_TAG
 # The name of a tag, unless it plainly has few attributes, as nearly all have: that saves two thirds of the time of looking at
 # each. How far is looked has a bound: it is done where each tag seems to begin, and what seems to be one may lie in another.
-_TAG_NAME = re.compile(
-    rb"""<[a-zA-Z](?! [^\t\n\f\r />]{0,32}+
+_TAG_NAME = rb"""<[a-zA-Z](?! [^\t\n\f\r />]{0,32}+
     (?: [\t\n\f\r ]++ [^\t\n\f\r />="'<]{1,32}+ (?: = (?: "[^"]{0,999}+" | '[^']{0,999}+' | [^\t\n\f\r >"']{1,99}+ ) )?+ ){0,8}+
-    [\t\n\f\r /]*+ > ) [^\t\n\f\r />]*+""",
-    re.X,
-)
-_LADEN = re.compile(rb"(?:%b){0,39}+(%b)?+" % (ATTRIBUTE, ATTRIBUTE), re.X)
+    [\t\n\f\r /]*+ > ) [^\t\n\f\r />]*+"""
+_LADEN = rb"(?:%b){0,39}+(%b)?+" % (ATTRIBUTE, ATTRIBUTE)
 _SEPARATORS = b"\t\n\f\r /="
 
 _SEPARATOR = BREAK.encode()
@@ -113,6 +109,8 @@ def tree_size(markup: bytes) -> TreeSize:
     tags = markup.count(b"<")
     copies = _copies(markup, tags)
     if copies is None:
+        from crawlkit.policy.tree_cost import is_tree_costly  # noqa: PLC0415  (takes 3 ms of a start, for few pages)
+
         return TreeSize.COSTLY if is_tree_costly(markup) else TreeSize.FAIR
     return TreeSize.SMALL if tags + copies <= _FEW_ELEMENTS else TreeSize.FAIR
 
@@ -141,7 +139,7 @@ def _copies_of_each(markup: bytes, tags: int) -> int | None:
         return None
     if tags * len(markup) <= _SMALL:
         return 0
-    found = (_FORMATTING_BUT_LINKS if len(markup) > _FEW_BYTES else _FORMATTING).findall(markup)
+    found = re.compile(_FORMATTING_BUT_LINKS if len(markup) > _FEW_BYTES else _FORMATTING, re.X).findall(markup)
     opened = [laden + tag for laden, slash, tag in found if not slash]
     # Of elements that are all alike the Standard keeps three.
     kept = min(_weight(opened), 3 * _weight(set(opened)))
@@ -154,8 +152,9 @@ def _copies_of_each(markup: bytes, tags: int) -> int | None:
 def _has_laden_tag(markup: bytes) -> bool:
     """Whether a tag has 40 attributes, or tags seem to lie within tags all over: what looks like a tag may be no tag."""
     left = _MOST_OVERLAP * len(markup)
-    for name in _TAG_NAME.finditer(markup):
-        attributes = _LADEN.match(markup, name.end())
+    laden = re.compile(_LADEN, re.X)
+    for name in re.compile(_TAG_NAME, re.X).finditer(markup):
+        attributes = laden.match(markup, name.end())
         assert attributes is not None  # it matches nothing, too
         left -= attributes.end() - name.end()
         if attributes[1] or left < 0:
@@ -177,9 +176,10 @@ def skim(markup: bytes, most_links: int) -> tuple[bytes, bool]:
     read, headings without their text, and the text. Time is linear: about 1 us a tag.
     """
     outline = _Outline(markup, most_links)
+    search = re.compile(_MARKUP, re.X).search
     at = 0
     tokens_left = _MOST_TOKENS
-    while found := _MARKUP.search(markup, at):
+    while found := search(markup, at):
         start, opened = found.span()
         if start > at:
             outline.add_text(at, start)
@@ -206,8 +206,9 @@ def skim(markup: bytes, most_links: int) -> tuple[bytes, bool]:
 
 def _end_of_tag(markup: bytes, at: int) -> int:
     """Return where the tag ends among whose attributes this is; 0 if nowhere."""
+    go_on = re.compile(_REST_OF_TAG, re.X)
     while at < len(markup):
-        rest = _ATTRIBUTES_GO_ON.match(markup, at)
+        rest = go_on.match(markup, at)
         assert rest is not None  # it matches nothing, too
         at = rest.end()
         if rest[1]:
@@ -286,7 +287,7 @@ class _Outline:
 
     def _add_tag(self, name: bytes, start: int, end: int) -> None:
         values: dict[bytes, bytes] = {}
-        attributes = NAME_AND_VALUE.finditer(self._markup, start + 1 + len(name), end - 1)
+        attributes = re.compile(NAME_AND_VALUE, re.X).finditer(self._markup, start + 1 + len(name), end - 1)
         for attribute in itertools.islice(attributes, _MOST_ATTRIBUTES):
             key = attribute[1].lower()
             if key in _ATTRIBUTES and key not in values:

@@ -2,26 +2,24 @@
 
 import re
 
-_COMMENT_END = re.compile(rb"--!?>")
-
 _ATTRIBUTE = rb"""
     [\t\n\f\r /]*+ (%b[^\t\n\f\r />] [^\t\n\f\r />=]*+) (?: [\t\n\f\r ]*+ = [\t\n\f\r ]*+
     (?: "(%b[^"]*+)(?:"|\Z) | '(%b[^']*+)(?:'|\Z) | (%b[^\t\n\f\r >"'] [^\t\n\f\r >]*+) )?+ )?+"""
 ATTRIBUTE = _ATTRIBUTE % ((b"?:",) * 4)
 """The pattern, verbose, of one attribute and what is before it (HTML Standard section 13.2.5.33 to 39)."""
-NAME_AND_VALUE = re.compile(_ATTRIBUTE % ((b"",) * 4), re.X)
+NAME_AND_VALUE = _ATTRIBUTE % ((b"",) * 4)
 """The same with four groups: its name, and its value in one of three kinds of quotes."""
 
 TEXT_ENDS = {
-    name: re.compile(rb"</(?i:%b)[\t\n\f\r />]" % name)
+    name: rb"</(?i:%b)[\t\n\f\r />]" % name
     for name in (b"script", b"style", b"title", b"textarea", b"iframe", b"xmp", b"noembed", b"noframes")
-} | {b"plaintext": re.compile(rb"\Z")}
-"""What ends the text of an element whose content is text."""
+} | {b"plaintext": rb"\Z"}
+"""What ends the text of an element whose content is text. Like the others a pattern that few pages need, compiled for them."""
 
 
 def end_of_text(markup: bytes, at: int, name: bytes) -> int:
     """Return where the content of an element ends whose content is text."""
-    closing = TEXT_ENDS[name].search(markup, at)
+    closing = re.compile(TEXT_ENDS[name]).search(markup, at)
     return closing.start() if closing else len(markup)
 
 
@@ -34,5 +32,5 @@ def end_of_declaration(markup: bytes, start: int, *, in_foreign: bool = False) -
         return markup.find(b">", start) + 1 or len(markup)
     if markup.startswith((b">", b"->"), start + 4):
         return markup.index(b">", start) + 1
-    ending = _COMMENT_END.search(markup, start + 4)
+    ending = re.compile(rb"--!?>").search(markup, start + 4)
     return ending.end() if ending else len(markup)
