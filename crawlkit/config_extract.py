@@ -12,16 +12,15 @@ MOST_RULES: Final = 100
 MOST_SELECTOR: Final = 500
 """Characters of a selector."""
 
+# All are compiled when an item is read: most crawls have none.
 # An attribute's name is the last that may stand in an item: no selector ends in one, but within brackets or quotes.
-_ITEM: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]{0,63})(\[\])?\s*=\s*(.*?)\s*(?:@([A-Za-z_:][\w:.-]*)\s*)?", re.S | re.A)
-_PARSEL: Final = re.compile(r"::(text|attr)\b")
+_ITEM: Final = r"(?sa)\s*([A-Za-z_][A-Za-z0-9_-]{0,63})(\[\])?\s*=\s*(.*?)\s*(?:@([A-Za-z_:][\w:.-]*)\s*)?"
+_PARSEL: Final = r"::(text|attr)\b"
 # A text in quotes, an escape, a comment, a combinator with the white space around it, white space, or one character.
-_TOKEN: Final = re.compile(
-    r""" "(?:[^"\\]|\\.)*+" | '(?:[^'\\]|\\.)*+' | \\. | /\*.*?\*/ | \s*+[>+~,]\s*+ | \s++ | . """, re.X | re.S
-)
+_TOKEN: Final = r"""(?xs) "(?:[^"\\]|\\.)*+" | '(?:[^'\\]|\\.)*+' | \\. | /\*.*?\*/ | \s*+[>+~,]\s*+ | \s++ | . """
 
 
-_OF: Final = re.compile(r"\s+of\s+")  # in :nth-child(2 of a)
+_OF: Final = r"\s+of\s+"  # in :nth-child(2 of a)
 
 
 class Step(NamedTuple):
@@ -46,7 +45,7 @@ class ExtractRule(NamedTuple):
 
 def parse_extract(item: str) -> ExtractRule:
     """Return the rule of an item; ValueError if it is not of the shape."""
-    match = _ITEM.fullmatch(item)
+    match = re.fullmatch(_ITEM, item)
     if match is None or not match[3]:
         raise ValueError("NAME=CSS or NAME=CSS@ATTR, NAME[]= for a list, as in price=span.price or images[]=img@src")
     return ExtractRule(match[1], match[2] is not None, match[3], match[4])
@@ -55,7 +54,7 @@ def parse_extract(item: str) -> ExtractRule:
 def check_extract(item: str) -> str:
     """Check a `NAME=CSS[@ATTR]`: the selector is compiled."""
     rule = parse_extract(item)
-    if _PARSEL.search(rule.selector):
+    if re.search(_PARSEL, rule.selector):
         raise ValueError(
             "a selector without ::text or ::attr(): text is what is taken, an attribute follows an @, as in a@href"
         )
@@ -83,7 +82,7 @@ def chains_of(selector: str) -> tuple[Chain, ...]:
     """Return the alternatives of a selector, which commas part, each in its steps."""
     chains: list[list[Step]] = [[]]
     text, levels, depth = "", 0, 0
-    for match in _TOKEN.finditer(selector.strip()):
+    for match in re.finditer(_TOKEN, selector.strip()):
         token = match[0]
         kind = token.strip() or " "
         if depth == 0 and kind in (",", " "):
@@ -103,7 +102,7 @@ def _searches(step: str) -> int:
     """Return how often matching one element looks through others: siblings, descendants, ancestors."""
     searches = step.count(":has(")
     brackets = 0
-    for match in _TOKEN.finditer(_OF.sub("+", step)):
+    for match in re.finditer(_TOKEN, re.sub(_OF, "+", step)):
         kind = match[0].strip() or " "
         brackets += (kind == "[") - (kind == "]")
         searches += brackets == 0 and kind in ("~", " ")

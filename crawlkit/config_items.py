@@ -71,7 +71,7 @@ class Header(NamedTuple):
     place_name: str = ""
 
 
-_PLUGIN: Final = re.compile(
+_PLUGIN: Final = (
     r"(?P<file>[^\x00-\x1f\x7f]+\.py)(?:#(?P<digest>sha256:[0-9a-f]{64}))?"
     r"|(?P<name>[A-Za-z_][\w.-]*)(?:#(?P<version>[!-~]+))?"
 )
@@ -217,7 +217,7 @@ def parse_credential(item: str) -> Credential:
 
 def parse_plugin(item: str) -> PluginPlace:
     """Return the parts of a checked plugin."""
-    match = _PLUGIN.fullmatch(item)
+    match = re.fullmatch(_PLUGIN, item)
     assert match is not None
     return PluginPlace(match["file"], match["name"] or "", match["digest"] or match["version"])
 

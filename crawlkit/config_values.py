@@ -248,22 +248,22 @@ def _read_text(setting: Setting, raw: object) -> str:
     raise _refusal(setting, raw, "one line of printable ASCII text")
 
 
-_EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
+_EMAIL = r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
 """An e-mail address as browsers take it (WHATWG HTML 4.10.5.1.5): a subset of RFC 5322's that needs no quoting."""
 # It goes into a comment of the user agent, which parentheses or a backslash would end or break (RFC 9110 section 5.6.5).
-_CONTACT_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+([/?#][!-'*-\[\]-~]*)?")
+_CONTACT_URL = r"https?://[A-Za-z0-9.:\[\]-]+([/?#][!-'*-\[\]-~]*)?"
 
 
 def is_email(text: str) -> bool:
     """Return whether `text` is an e-mail address (and nothing else)."""
-    return _EMAIL.fullmatch(text) is not None
+    return "@" in text and re.fullmatch(_EMAIL, text) is not None
 
 
 def _read_contact(setting: Setting, raw: object) -> str:
     text = raw.strip() if isinstance(raw, str) else None
     if text is not None and text.lower() in ("", "none"):
         return ""
-    if text is not None and (is_email(text) or _CONTACT_URL.fullmatch(text)):
+    if text is not None and (is_email(text) or re.fullmatch(_CONTACT_URL, text)):
         return text
     raise _refusal(setting, raw, "an e-mail address or an http(s) URL without parentheses, or nothing")
 

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 # What no line of text can hold as it is: control characters, and bytes that are no UTF-8 (surrogates, to Python).
-_UNSPEAKABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_UNSPEAKABLE = "[\x00-\x1f\x7f\ud800-\udfff]"
 
 
 def as_argument(directory: Path) -> str:
@@ -14,7 +14,7 @@ def as_argument(directory: Path) -> str:
     text = str(directory)
     if text.startswith("-"):
         text = f"./{text}"
-    if _UNSPEAKABLE.search(text) is None:
+    if re.search(_UNSPEAKABLE, text) is None:
         return shlex.quote(text)
     spelt = "".join(chr(byte) if _is_plain(byte) else f"\\x{byte:02x}" for byte in os.fsencode(text))
     return f"$'{spelt}'"  # bash, zsh, ksh, and POSIX since 2024

@@ -10,8 +10,8 @@ from crawlkit.exchange import Role, Settled
 from crawlkit.model import Fetched, PageJob, Record
 from crawlkit.state.crawl import CrawlState
 
-_STATUS: Final = re.compile(rb"HTTP/\S*[ \t]+(\d{1,3})")
-_CONTENT_TYPE: Final = re.compile(rb"^content-type:[ \t]*([^\s;,]*)", re.IGNORECASE | re.MULTILINE)
+_STATUS: Final = rb"HTTP/\S*[ \t]+(\d{1,3})"
+_CONTENT_TYPE: Final = rb"(?im)^content-type:[ \t]*([^\s;,]*)"
 
 
 def keep(state: CrawlState, fetched: Fetched, role: Role, record: Record | None = None) -> None:
@@ -19,7 +19,7 @@ def keep(state: CrawlState, fetched: Fetched, role: Role, record: Record | None 
     exchange = fetched.exchange
     if exchange is None:
         return
-    found = _CONTENT_TYPE.search(exchange.head)
+    found = re.search(_CONTENT_TYPE, exchange.head)
     settled = Settled(
         url=fetched.job.url,
         role=role,
@@ -40,7 +40,7 @@ def keep(state: CrawlState, fetched: Fetched, role: Role, record: Record | None 
 
 def status_of(head: bytes) -> int:
     """Return the status in a head, 0 where there is none to be read: what a parser takes may still be odd."""
-    found = _STATUS.match(head)
+    found = re.match(_STATUS, head)
     return int(found[1]) if found else 0
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from crawlkit.policy.language import language_tag
 from crawlkit.policy.urls import resolve_location
 
-# One value of a Link header: the target, then all of its parameters (section 3).
-_LINK = re.compile(r"""<([^<>]*+)>((?:[^<"]|"[^"]*+")*+)""")
-_RELATION = re.compile(r""";\s*+rel\s*+=\s*+(?:"([^"]*+)"|([^\s;,"]++))""", re.I)
-_LANGUAGE = re.compile(r""";\s*+hreflang\s*+=\s*+(?:"([^"]*+)"|([^\s;,"]++))""", re.I)
-_ANCHOR = re.compile(r";\s*+anchor\s*+=", re.I)
+# Compiled when the first such header is met. One value of it: the target, then all of its parameters (section 3).
+_LINK = r"""<([^<>]*+)>((?:[^<"]|"[^"]*+")*+)"""
+_RELATION = r"""(?i);\s*+rel\s*+=\s*+(?:"([^"]*+)"|([^\s;,"]++))"""
+_LANGUAGE = r"""(?i);\s*+hreflang\s*+=\s*+(?:"([^"]*+)"|([^\s;,"]++))"""
+_ANCHOR = r"(?i);\s*+anchor\s*+="
 
 
 def linked_canonical(url: str, values: Iterable[bytes]) -> str | None:
@@ -25,7 +25,7 @@ def linked_alternates(url: str, values: Iterable[bytes]) -> Iterator[tuple[str, 
     """Yield language and target of each rel=alternate with a language in the Link headers of `url`."""
     for reference, parameters in _related(values, "alternate"):
         target = None
-        for quoted, plain in _LANGUAGE.findall(parameters):
+        for quoted, plain in re.findall(_LANGUAGE, parameters):
             language = language_tag(quoted or plain)
             target = target or (resolve_location(url, reference) if language else None)
             if language and target:
@@ -35,8 +35,8 @@ def linked_alternates(url: str, values: Iterable[bytes]) -> Iterator[tuple[str, 
 def _related(values: Iterable[bytes], relation: str) -> Iterator[tuple[bytes, str]]:
     """Yield reference and parameters of the links of this relation; one with an anchor speaks of something else."""
     for value in values:
-        for reference, parameters in _LINK.findall(value.decode("latin-1")):
-            named = _RELATION.search(parameters)
+        for reference, parameters in re.findall(_LINK, value.decode("latin-1")):
+            named = re.search(_RELATION, parameters)
             tokens = (named[1] or named[2] or "").lower().split() if named else ()
-            if relation in tokens and not _ANCHOR.search(parameters):
+            if relation in tokens and not re.search(_ANCHOR, parameters):
                 yield reference.encode("latin-1"), parameters
