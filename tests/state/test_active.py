@@ -61,6 +61,41 @@ def test_those_that_asked_longest_ago_make_room_and_have_to_ask_twice_again(stor
     assert hosts.entries(B) is None
 
 
+def test_hosts_that_ask_seldom_do_not_take_the_place_of_each_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One host asks every other time, twenty others in turn: there is room for two more."""
+    hosts = ActiveHosts(store, most_entries=35)
+    others = [keys.host_id(f"{n}.test") for n in range(20)]
+    for host in (A, *others):
+        for number in range(10):
+            put(store, hosts, host, number)
+    loads: list[bytes] = []
+    scan = store.scan
+
+    def counted(bucket: bytes, start: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        loads.append(bucket)
+        return scan(bucket, start, limit)
+
+    monkeypatch.setattr(store, "scan", counted)
+    for _ in range(10):
+        for host in others:
+            hosts.ask(A)
+            hosts.ask(host)
+    assert hosts.entries(A) is not None
+    assert len(loads) < 10  # of some 200
+
+
+def test_entries_that_come_one_by_one_take_the_place_of_others_too(store: Store) -> None:
+    hosts = ActiveHosts(store, most_entries=25)
+    for host in (A, A, B, B):
+        hosts.ask(host)
+    for number in range(20):
+        put(store, hosts, A, number)
+        put(store, hosts, B, number)
+        assert len(hosts) <= 25
+    assert hosts.entries(A) is None
+    assert len(hosts.entries(B) or ()) == 20
+
+
 def test_a_host_with_too_many_entries_is_left_to_the_store_and_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = ActiveHosts(store, most_of_a_host=10)
     for number in range(11):
