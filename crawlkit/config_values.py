@@ -4,6 +4,7 @@
 was expected and what was given. `format_value` is its inverse: what it returns reads back as the same value.
 """
 
+import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -276,8 +277,6 @@ def _read_choice(setting: Setting, raw: object) -> StrEnum:
         raise _refusal(setting, raw, expected)
     name = raw.strip().lower()
     if name not in modes:
-        import difflib  # noqa: PLC0415  (takes 1 ms of a start)
-
         near = difflib.get_close_matches(name, modes, n=1, cutoff=0.0)[0]
         raise _refusal(setting, raw, f"{expected} (the nearest is {near!r})")
     return choices(name)

@@ -12,7 +12,7 @@ from crawlkit.surfaces.commands import PLACES, Commands
 from tests.processes import run
 
 SELDOM_NEEDED = (
-    "certifi", "difflib", "importlib.metadata", "opentelemetry", "playwright", "prometheus_client", "ray", "rich", "tomllib",
+    "certifi", "importlib.metadata", "opentelemetry", "playwright", "prometheus_client", "ray", "rich", "tomllib",
     "crawlkit.archive.writer", "crawlkit.cluster", "crawlkit.engine.explain", "crawlkit.engine.partitions",
     "crawlkit.engine.rendering.pages", "crawlkit.engine.rendering.pieces", "crawlkit.net.http2", "crawlkit.net.http_server",
     "crawlkit.policy.markup", "crawlkit.policy.sitemaps", "crawlkit.policy.tree_cost",
