@@ -261,6 +261,8 @@ def test_the_first_links_are_kept_up_to_the_cap_and_more_are_told_of(most: int) 
 def test_a_repeated_link_counts_once_and_its_following_holds_beyond_the_cap() -> None:
     page = capped(b"<a rel=nofollow href=/1>x</a><a href=/2>x</a><a href=/1>x</a><a href=/2>x</a>", 2)
     assert (len(page.links), page.nofollow, page.cut) == (2, (), False)
+    page = capped(b"<a rel=nofollow href=/1>x</a><a href=/2>x</a><a href=/3>x</a><a href=/1>x</a>", 2)
+    assert (len(page.links), page.nofollow, page.cut) == (2, (), True)
 
 
 @pytest.mark.parametrize(
