@@ -9,7 +9,7 @@ to ever new ones. So where each URL that waits is met on many of the held pages,
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from crawlkit.engine.admission import Admission
 from crawlkit.engine.budget import Budget
@@ -118,9 +118,9 @@ class Growth:
     def _meet_all(self, record: Record, position: int, patience: int) -> list[int]:
         """Meet the edges of a record; return the places of those that cannot be paid."""
         urls, below, via = followed(record), record.depth + 1, record.url
-        places = self._doubtful(record, urls, below)
         admission = self._admission
         waiting, dry = admission.unpaid(below), self._budget.dry
+        places = self._doubtful(record, urls, below, waiting)
         unpaid: list[int] = []
         in_a_row, next_place = 0, position
         for place in places:
@@ -141,15 +141,23 @@ class Growth:
             unpaid.append(len(urls))
         return unpaid
 
-    def _doubtful(self, record: Record, urls: Sequence[str], depth: int) -> Sequence[int]:
-        """Return the places of the links of a record but for most of those to what is known and no farther."""
+    def _doubtful(self, record: Record, urls: Sequence[str], depth: int, waiting: Mapping[str, str]) -> Sequence[int]:
+        """Return the places of the links of a record but for most of those to what is known and no farther.
+
+        Those that are `waiting` for credit are known to be new.
+        """
         seen = self._state.seen
         places = seen.doubtful(urls, depth)
         if len(places) < MANY_LINKS:
             return places
         host = self._state.hosts.id_of(host_of(record.url))
         seen.expect(host)
-        return seen.doubtful_of(host, f"{origin_of(record.url)}/", urls, places, depth)
+        unsure = [place for place in places if urls[place] not in waiting] if waiting else places
+        if len(unsure) < MANY_LINKS:
+            return places
+        doubtful = seen.doubtful_of(host, f"{origin_of(record.url)}/", urls, unsure, depth)
+        told = set(unsure).difference(doubtful)
+        return [place for place in places if place not in told] if told else places
 
     def join(self) -> None:
         """Be one of several partitions: what is held waits until nobody has anything else to do."""
