@@ -242,4 +242,4 @@ class BodyDecoder:
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         if self._size > self._max_bytes:
             return body[: self._max_bytes], True
-        return body, self._cut or not all(stage.whole for stage in self._stages)
+        return body, self._cut or bool(self._stages and not all(stage.whole for stage in self._stages))
