@@ -90,8 +90,7 @@ class HookFailedError(Exception):
     """A function of a plugin raised, or returned what it may not: the text says which, and what."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plugins:
+class Plugins(msgspec.Struct, frozen=True):
     """The functions of all plugins by what they do, in the order of the plugins."""
 
     accept: tuple[Hook, ...] = ()
