@@ -126,6 +126,7 @@ def host_id(host: str) -> bytes:
     return _digest(_HOST_ID, host)
 
 
+@lru_cache(256)  # of a page's links each that is new is asked for three times
 def url_id(url: str) -> bytes:
     """Return the 10 bytes that tell a URL from the others of its host (10^7 URLs: 4e-11 for any two alike)."""
     return _digest(_URL_ID, url)
