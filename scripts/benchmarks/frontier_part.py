@@ -19,6 +19,7 @@ from crawlkit.engine.coordinator import Coordinator
 from crawlkit.model import Facts, Fetched, PageJob
 from crawlkit.policy.scope import Scope
 from crawlkit.state.crawl import CrawlState
+from crawlkit.surfaces.garbage import begin_collecting
 
 PAGES_A_CHECKPOINT = 1_000
 IN_FLIGHT = 64
@@ -136,7 +137,9 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, required=True)
     parser.add_argument("--pages", type=int, required=True)
     parser.add_argument("--directory", type=Path, required=True)
-    print(json.dumps(drive(parser.parse_args())))
+    options = parser.parse_args()
+    begin_collecting()  # as a crawl does: as Python has it, collecting took pauses of 70 ms with 10^7 URLs
+    print(json.dumps(drive(options)))
 
 
 if __name__ == "__main__":
