@@ -139,7 +139,7 @@ class LinkCheck:
         self._traps = Traps.of(config)
         self._scope = scope
         self._rescan = read_rescan(store)
-        self._holds = read_counters(store).held > 0
+        self._short_of_credit = read_counters(store).short_of_credit
         self._targets: dict[str, Head | None] = {}
 
     def look(self, key: bytes, record: Record) -> None:
@@ -172,11 +172,11 @@ class LinkCheck:
     def _excused(self, key: bytes, record: Record, edge: Edge) -> bool:
         """Whether a lesser distance is still on its way: with a twin of the target, or of the record, or with a letter.
 
-        Or with a page that waits for credit: what it leads to may have been admitted by another way meanwhile.
+        Or with a page that waits for credit, or found none in the end: what it leads to may have been admitted by another way.
         """
         if self._verification.has_twin(edge.url) or self._owed(key, record) or self._whole.is_excused(edge.url):
             return True
-        return record.held and self._holds
+        return record.held and self._short_of_credit
 
     def _owed(self, key: bytes, record: Record) -> bool:
         """Whether the edges of a record are still to be walked (again)."""

@@ -109,7 +109,7 @@ def _least(partitions: Partitions, stores: Sequence[Store], url: str) -> Head | 
 def _may_refuse(opened: Opened) -> bool:
     """Whether a partition holds, or has refused, what others led to: by the template budget, or by plugins."""
     counters = opened.summary.counters
-    return counters.held > 0 or any(counters.refused.get(refusal) for refusal in (Refusal.TRAP_TEMPLATE, Refusal.HOOK))
+    return counters.short_of_credit or counters.refused.get(Refusal.HOOK, 0) > 0
 
 
 def _check_places(number: int, partitions: Partitions, store: Store, findings: Findings) -> None:

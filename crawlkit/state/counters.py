@@ -67,6 +67,11 @@ class Counters(msgspec.Struct):
             case Kind.EXCLUDED:
                 self.excluded += by
 
+    @property
+    def short_of_credit(self) -> bool:
+        """Whether what some pages lead to waits for the template budget, or was refused for want of it in the end."""
+        return self.held > 0 or self.refused.get(Refusal.TRAP_TEMPLATE, 0) > 0
+
     def refuse(self, refusal: Refusal) -> None:
         """Count a link that was not admitted."""
         self.refused[refusal] = self.refused.get(refusal, 0) + 1

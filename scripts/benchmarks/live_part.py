@@ -26,6 +26,7 @@ from crawlkit.engine.ending import Ending
 from crawlkit.engine.loop import Loop
 from crawlkit.engine.runner import run_async
 from crawlkit.engine.session import Hooks, Surroundings, go_on
+from crawlkit.surfaces.garbage import begin_collecting
 
 TICK_S = 0.005
 NEVER = 10**9
@@ -125,7 +126,9 @@ def main() -> None:
     parser.add_argument("--interval", type=float, default=1.0)
     parser.add_argument("--checkpoints", choices=("yes", "no"), default="yes")
     parser.add_argument("--directory", type=Path, required=True)
-    print(json.dumps(measure(parser.parse_args())))
+    options = parser.parse_args()
+    begin_collecting()  # as a crawl does
+    print(json.dumps(measure(options)))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from urllib.parse import urljoin
 import pytest
 
 from crawlkit.config import Config
+from crawlkit.engine.verify import Thoroughness, verify
 from crawlkit.model import Facts, OrderReason, Refusal
 from crawlkit.testing.site import Reply, page
 from tests.engine.trap_sites import (
@@ -19,6 +20,8 @@ from tests.engine.trap_sites import (
     calendar,
     calendar_of_three_views,
     crawl,
+    drain,
+    drive,
     escaped_again,
     facets,
     facets_as_folders,
@@ -35,6 +38,7 @@ from tests.engine.trap_sites import (
     repeated_parameter,
     sessions,
     with_traps_beside,
+    words,
 )
 from tests.shared_cases import bugs
 
@@ -137,3 +141,19 @@ def test_what_leads_no_further_is_not_taken_for_a_trap(tmp_path: Path) -> None:
     assert crawled.counters.failures == 1500
     assert crawled.counters.pages == 1500 + 30
     assert not crawled.counters.refused
+
+
+def test_what_found_no_credit_may_be_admitted_later_by_a_longer_way(tmp_path: Path) -> None:
+    links = {"/": ["/x/1.html", "/x/2.html", "/x/3.html", "/x/4.html"], "/x/1.html": ["/w/1.html"], "/w/1.html": ["/x/4.html"]}
+
+    def answer(target: str) -> Reply:
+        return page("Page", links.get(target, []), text=words(target, 200) if target.startswith("/w/") else "")
+
+    with drive(answer, tmp_path / "crawl", template_budget=3, max_depth=1) as driver:
+        drain(driver)
+        assert driver.state.counters.refused[Refusal.TRAP_TEMPLATE]
+        driver.reopen(max_depth=3)
+        drain(driver)
+        depths = {url: record.depth for url, record in driver.records().items()}
+    assert depths[f"{HOST}/x/4.html"] == 3  # the page that leads there in one step had found no credit
+    assert verify(tmp_path / "crawl", Thoroughness.FULL).whole
