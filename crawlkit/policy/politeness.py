@@ -8,9 +8,17 @@ import msgspec
 class Contacted(Protocol):
     """Whatever tells when a host was asked, and asked to be left alone, as a `Contact` does."""
 
-    last_start_s: float
-    last_end_s: float
-    hold_until_s: float
+    @property
+    def last_start_s(self) -> float:
+        """When the last request began."""
+
+    @property
+    def last_end_s(self) -> float:
+        """When it ended."""
+
+    @property
+    def hold_until_s(self) -> float:
+        """Until when the host wants to be left alone."""
 
 
 class Contact(msgspec.Struct, frozen=True):
@@ -31,7 +39,7 @@ def is_too_long(crawl_delay_s: float | None, most_s: float) -> bool:
     return crawl_delay_s is not None and crawl_delay_s > most_s
 
 
-def next_start_s(contact: Contact | Contacted, gap: float, concurrency: int, not_before_s: float) -> float:
+def next_start_s(contact: Contacted, gap: float, concurrency: int, not_before_s: float) -> float:
     """Return the earliest time for the next request to a host.
 
     A gap after the start of the request before; with one request at a time also a gap after its end, so that a slow host

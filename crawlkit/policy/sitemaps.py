@@ -20,8 +20,6 @@ from crawlkit.policy.markup import attributes_of, tags, text_of
 from crawlkit.policy.urls import Joiner
 from crawlkit.sitemap import MOST_BYTES, Sitemap, SitemapEntry, SitemapForm
 
-__all__ = ["MOST_BYTES", "MOST_ENTRIES", "read_sitemap"]
-
 MOST_ENTRIES = 50_000
 """The protocol's limit on the URLs of one sitemap, and on the sitemaps of one index."""
 

@@ -222,6 +222,7 @@ class _Outline:
     def __init__(self, markup: bytes, most_links: int) -> None:
         self.is_cut = False
         self._markup = markup
+        self._attributes = re.compile(NAME_AND_VALUE, re.X)
         self._parts: list[bytes] = []
         self._text_left = _MOST_TEXT_BYTES
         self._links_left = most_links
@@ -287,7 +288,7 @@ class _Outline:
 
     def _add_tag(self, name: bytes, start: int, end: int) -> None:
         values: dict[bytes, bytes] = {}
-        attributes = re.compile(NAME_AND_VALUE, re.X).finditer(self._markup, start + 1 + len(name), end - 1)
+        attributes = self._attributes.finditer(self._markup, start + 1 + len(name), end - 1)
         for attribute in itertools.islice(attributes, _MOST_ATTRIBUTES):
             key = attribute[1].lower()
             if key in _ATTRIBUTES and key not in values:

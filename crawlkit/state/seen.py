@@ -112,14 +112,9 @@ class SeenSet:
         if entries is not None:
             return self._met(url, entries.get(url_id))
         key = keys.seen_row(host, url_id)
-        if self._in_vain < MOST_IN_VAIN and self._bloom.complete and key not in self._bloom:
-            self._in_vain = max(0, self._in_vain - WORTH_OF_A_NO)
-            return None
-        value = self._store.get(key)
-        if value is None:
-            self._in_vain = max(0, self._in_vain - WORTH_OF_A_NO)
-        elif self._in_vain < MOST_IN_VAIN:
-            self._in_vain += 1
+        is_maybe = self._in_vain >= MOST_IN_VAIN or not self._bloom.complete or key in self._bloom
+        value = self._store.get(key) if is_maybe else None
+        self._in_vain = max(0, self._in_vain - WORTH_OF_A_NO) if value is None else min(MOST_IN_VAIN, self._in_vain + 1)
         return self._met(url, value)
 
     def expect(self, host: bytes) -> None:

@@ -14,7 +14,7 @@ from crawlkit.policy.content_type import read_content_type
 from crawlkit.policy.lastmod import lastmod_utc
 from crawlkit.policy.sitemaps import read_sitemap
 from crawlkit.policy.urls import normalise
-from crawlkit.sitemap import Sitemap, SitemapEntry, SitemapForm
+from crawlkit.sitemap import MOST_BYTES, Sitemap, SitemapEntry, SitemapForm
 from tests.shared_cases import bugs, suite
 
 AT = "https://h.example/maps/sitemap.xml"
@@ -155,7 +155,7 @@ def test_gzip_is_told_by_its_first_bytes_and_may_be_broken() -> None:
 
 
 def test_what_is_beyond_the_caps_is_cut_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (sitemaps.MOST_ENTRIES, sitemaps.MOST_BYTES) == (50_000, 52_428_800)
+    assert (sitemaps.MOST_ENTRIES, MOST_BYTES) == (50_000, 52_428_800)
     monkeypatch.setattr(sitemaps, "MOST_ENTRIES", 100)
     for some in (urlset(*["<loc>/a</loc>"] * 100), "http://h.example/\n" * 100):
         whole = read_sitemap(AT, some.encode())
