@@ -104,8 +104,3 @@ def test_a_crawl_goes_on_after_a_power_cut(
         else:
             assert not asked
         crawls.finish(directory)
-
-
-def test_a_torn_log_is_cut_without_the_manifest_that_names_its_older_rows(crawls: Crawls, operations: list[list[str]]) -> None:
-    """LevelDB had made a table of the older log and removed it when the power was cut in the newer one."""
-    test_a_crawl_goes_on_after_a_power_cut(crawls, operations, FileSystem.POSIX, 5, 3950054887)

@@ -14,6 +14,7 @@ from crawlkit.state.layout import DATABASE, TORN
 from crawlkit.state.logs import Logs, lost_bytes, set_tails_aside
 from crawlkit.state.reading import open_crawl_for_reading
 from crawlkit.state.store import Store
+from tests.processes import wait_until
 from tests.state.making import NOW, begin_crawl, host_of, reopen
 
 
@@ -101,17 +102,19 @@ def test_tails_are_cut_and_kept(directory: Path) -> None:
     assert not set_tails_aside(directory, sizes)
 
 
-def _torn_crawl(directory: Path) -> bytes:
+def _torn_crawl(directory: Path, queued: int = 2) -> bytes:
     """A crawl whose log has half of a batch behind its last checkpoint, which LevelDB refuses; return the half."""
     with begin_crawl(directory) as state:
-        for url in ("http://a.test/", "http://a.test/b"):
+        for number in range(queued):
+            url = f"http://a.test/{number}"
             state.frontier.add(url, host_of(state, url), 0, 0, None)
         state.checkpoint()
-        before = _log(directory).stat().st_size
+        sizes = {path.name: path.stat().st_size for path in (directory / DATABASE).glob("*.log")}
         state.frontier.add("http://a.test/c", host_of(state, "http://a.test/c"), 1, 0, None)
         state.freeze()._batch.write()  # and no CHECKPOINT: the power went
+        wait_until(lambda: len(list((directory / DATABASE).glob("*.log"))) == 1)  # a full one has become a table
     log = _log(directory)
-    data = bytearray(log.read_bytes())
+    data, before = bytearray(log.read_bytes()), sizes.get(log.name, 0)
     data[before + 20] ^= 1
     log.write_bytes(data)
     with pytest.raises(plyvel.CorruptionError):
@@ -129,6 +132,24 @@ def test_a_crawl_with_a_torn_tail_opens_at_its_last_checkpoint(tmp_path: Path) -
     with reopen(directory) as state:
         state.end_run(NOW, "finished")
         state.checkpoint()
+
+
+def test_a_torn_log_is_cut_without_the_manifest_that_names_its_older_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LevelDB had made a table of the older log and removed it when the power was cut in the newer one."""
+    monkeypatch.setattr("crawlkit.state.store.WRITE_BUFFER_BYTES", 64 * 1024)  # the smallest that LevelDB takes
+    directory = tmp_path / "crawl"
+    tail = _torn_crawl(directory, 1000)
+    summary = read_summary(directory)
+    assert _log(directory).name not in summary.logs
+    assert len(list((directory / DATABASE).glob("*.ldb"))) == 1
+    with reopen(directory) as state:
+        assert (state.batch, state.counters.queued) == (summary.batch, 1000)
+        assert [path.read_bytes() for path in (directory / TORN).iterdir()] == [tail]
+        state.checkpoint()
+    with open_crawl_for_reading(directory) as reader:
+        assert reader.counters.queued == 1000
 
 
 def test_a_missing_batch_is_noticed_though_later_ones_are_there(tmp_path: Path) -> None:
