@@ -83,12 +83,14 @@ def test_the_guard_lets_loopback_pass(host: str) -> None:
         assert socket.getaddrinfo(host, 80)
 
 
-def test_the_guard_lets_unix_sockets_pass(tmp_path: Path) -> None:
+def test_the_guard_lets_unix_sockets_pass(tmp_path: Path, network_guard: NetworkGuard) -> None:
     path = str(tmp_path / "s")
     with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
         server.bind(path)
         server.listen()
         client.connect(path)
+        assert client.getpeername() == path
+    assert network_guard.violations == []
 
 
 def test_the_guard_lets_numeric_addresses_be_parsed() -> None:

@@ -7,10 +7,10 @@ else sees, as on another machine. Prints the address of the head, once both are 
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 
 from crawlkit.cluster.on_ray.connecting import WITHOUT_SPARE
+from tests.processes import wait_until
 
 NODE = {"num_cpus": 1, "object_store_memory": 80 * 1024 * 1024, "include_dashboard": False}
 HEAD = {"node_name": "first", "no_monitor": True, "include_log_monitor": False}
@@ -28,9 +28,7 @@ def main(own: Sequence[str]) -> None:
     second = subprocess.Popen([*OWN_DISK, *own, *start] if own else start, stdout=sys.stderr, start_new_session=True)
     try:
         ray.init(address=cluster.address, log_to_driver=False)
-        until_s = time.monotonic() + BOTH_WITHIN_S
-        while sum(node["Alive"] for node in ray.nodes()) < 2 and time.monotonic() < until_s:
-            time.sleep(0.05)
+        wait_until(lambda: sum(node["Alive"] for node in ray.nodes()) == 2, BOTH_WITHIN_S)
         ray.shutdown()
         sys.stdout.write(f"{cluster.address}\n")
         sys.stdout.flush()

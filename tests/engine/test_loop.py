@@ -384,14 +384,8 @@ def test_a_change_that_is_never_written_is_told_so(tmp_path: Path) -> None:
 
     gate = Gate(5, act)
 
-    async def main() -> Outcome:
-        try:
-            return await crawl(FakeWeb(star(5, delay_s=LONG_S), sleep=gate.sleep), directory, settings(), gate.hooks())
-        finally:
-            await asyncio.sleep(0)
-
     with pytest.raises(StorageError, match=CHECKPOINT):
-        run(main())
+        run(crawl(FakeWeb(star(5, delay_s=LONG_S), sleep=gate.sleep), directory, settings(), gate.hooks()))
     assert told
     assert all(told)
 

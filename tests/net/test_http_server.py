@@ -175,20 +175,26 @@ def test_what_is_no_request_for_us_is_answered_by_its_status(request_: bytes, st
     served(echo, use)
 
 
-def test_more_connections_than_are_served_at_once_are_closed_and_those_that_hang_do_not_hold_up_the_end() -> None:
+def test_more_connections_than_are_served_at_once_are_closed_and_those_that_hang_do_not_hold_up_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("crawlkit.net.http_server.HEAD_WITHIN_S", 1e6)  # the end alone ends them
+    hanging: list[socket.socket] = []
+
     async def use(port: int) -> None:
-        hanging = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_CONNECTIONS)]
-        for _, writer in hanging:
-            writer.write(b"GET / HT")
+        for _ in range(MOST_CONNECTIONS):
+            hanging.append(socket.create_connection(("127.0.0.1", port)))
+            hanging[-1].sendall(b"GET / HT")
         while await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") not in (b"", b"reset"):
             pass  # not all of them have been accepted
-        hanging.pop()[1].close()
+        hanging.pop().close()
         while b" 200 OK" not in await answer_to(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"):
             pass  # the server has not seen the end of the other yet
-        for _, writer in hanging:
-            writer.close()
 
     served(echo, use)
+    for reader in hanging:
+        with reader:
+            assert reader.recv(1) == b""
 
 
 def test_streams_leave_room_for_others() -> None:

@@ -136,7 +136,7 @@ def test_a_connection_that_ended_meanwhile_costs_no_failure(kind: Kind) -> None:
         async with kind.serving([OK]) as server, kind.fetcher_to(server) as fetcher:
             answers = [await fetcher.fetch(kind.url(server))]
             server.writers[0].transport.abort()
-            await asyncio.sleep(0)
+            await server.writers[0].wait_closed()
             return [*answers, await fetcher.fetch(kind.url(server))]
 
     assert shown(asyncio.run(play())) == [(200, b"ok", False)] * 2

@@ -49,9 +49,11 @@ class Wire(asyncio.Transport):
         self.sent = b""
         self.closed = False
         self.reading = True
+        self.asked = asyncio.Event()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.sent += data
+        self.asked.set()
 
     def abort(self) -> None:
         self.closed = True
@@ -83,6 +85,13 @@ def opened(wire: Wire, lost: list[Connection] | None = None) -> Connection:
     return connection
 
 
+async def ask(wire: Wire, connection: Connection, request: bytes = b"") -> asyncio.Task[None]:
+    """Begin to ask: the request is written, its answer has not begun."""
+    asking = asyncio.create_task(connection.ask(request))
+    await wire.asked.wait()
+    return asking
+
+
 async def read_out(asking: asyncio.Task[None], connection: Connection, keep: Callable[[bytes], object] = len) -> None:
     await asking
     while piece := await connection.read():
@@ -93,8 +102,7 @@ async def outcome_of(packets: Sequence[bytes], *, ends: bool, exc: Exception | N
     """What came of an answer in these packets; `fit` as it was before the connection was lost, if it `ends`."""
     wire = Wire()
     connection = opened(wire)
-    asking = asyncio.create_task(connection.ask(b"GET / HTTP/1.1\r\n\r\n"))
-    await asyncio.sleep(0)
+    asking = await ask(wire, connection, b"GET / HTTP/1.1\r\n\r\n")
     assert wire.sent == b"GET / HTTP/1.1\r\n\r\n"
     pieces: list[bytes] = []
     reading = asyncio.create_task(read_out(asking, connection, pieces.append))
@@ -193,8 +201,7 @@ def test_an_answer_that_was_not_read_out_leaves_nothing_in_memory() -> None:
     async def play() -> None:
         wire = Wire()
         connection = opened(wire)
-        asking = asyncio.create_task(connection.ask(b""))
-        await asyncio.sleep(0)
+        asking = await ask(wire, connection)
         connection.data_received(OK)
         await asking
         assert not connection.fit
@@ -229,8 +236,7 @@ def test_what_is_no_body_is_not_taken_without_end(flood: tuple[bytes, bytes]) ->
     async def taken_bytes() -> int:
         wire = Wire()
         connection = opened(wire)
-        asking = asyncio.create_task(connection.ask(b""))
-        await asyncio.sleep(0)
+        asking = await ask(wire, connection)
         connection.data_received(begin or more)
         packets = 0
         while not wire.closed and packets < 100_000:
@@ -248,8 +254,7 @@ def test_a_body_that_nobody_reads_stops_the_socket_and_reading_it_starts_that_ag
     async def play() -> None:
         wire = Wire()
         connection = opened(wire)
-        asking = asyncio.create_task(connection.ask(b""))
-        await asyncio.sleep(0)
+        asking = await ask(wire, connection)
         connection.data_received(b"HTTP/1.1 200 OK\r\n\r\n")
         await asking
         taken_bytes = 0
@@ -288,8 +293,7 @@ def test_untouched_tells_a_connection_that_was_closed_before_from_one_that_broke
     async def play(packets: list[bytes]) -> bool:
         wire = Wire()
         connection = opened(wire)
-        asking = asyncio.create_task(connection.ask(b""))
-        await asyncio.sleep(0)
+        asking = await ask(wire, connection)
         for packet in packets:
             connection.data_received(packet)
         connection.connection_lost(None)

@@ -216,7 +216,8 @@ def test_no_body_makes_detection_raise_and_its_answer_decodes(body: bytes, heade
 
 @given(st.binary(), st.sampled_from(NAMES))
 def test_no_body_makes_decoding_raise(body: bytes, encoding: str) -> None:
-    decode(body, encoding).encode()
+    text = decode(body, encoding)
+    assert text.encode().decode() == text
 
 
 PIECES = [b"<meta ", b"<META/", b"</", b"<!--", b"-->", b"<?xml ", b">", b"=", b'"', b"'", b" ", b"charset", b"content"]

@@ -225,7 +225,22 @@ def test_xhtml_without_such_elements_stays_as_it_is() -> None:
 
 PIECES = ["<a href=", "<base href=", "<meta name=robots content=", "<meta http-equiv=refresh content=", "<svg>", "</svg>"]
 PIECES += ["<title>", "</title>", "<iframe src=", "<link rel=canonical href=", " rel=nofollow", '"', "'", ">", "/", "=", "#"]
-PIECES += ["0;url=", "http://", "//h.example", "javascript:", "?q=", "é", "\0", "\udc80", "&#x", "<!--", "-->", " ", "none,"]
+PIECES += [
+    "0;url=",
+    "http://",
+    "//h.example",
+    "javascript:",
+    "?q=",
+    "é",
+    "\0",
+    "\udc80",
+    "&#x",
+    "<!--",
+    "-->",
+    " ",
+    "none,",
+    "<title/>",
+]
 MARKUP = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=40).map("".join)
 
 
@@ -235,13 +250,16 @@ def test_no_markup_raises_and_what_it_gives_is_in_normal_form(markup: bytes, cha
     assert all(normalise(link) == link for link in page.links)
     assert len(set(page.links)) == len(page.links)
     assert all(0 <= i < len(page.links) for i in page.nofollow)
-    xhtml_as_html(markup)
+    as_html = xhtml_as_html(markup)
+    assert xhtml_as_html(as_html) == as_html
 
 
 @given(MARKUP)
 def test_no_content_makes_refresh_or_directives_raise(content: str) -> None:
-    refresh_target(content)
-    robots_directives(content, "crawlkit")
+    target = refresh_target(content)
+    assert target is None or target in content
+    directives = robots_directives(content, "crawlkit")
+    assert robots_directives(", ".join(directives), "crawlkit") == directives
 
 
 def capped(markup: bytes, most: int) -> Page:

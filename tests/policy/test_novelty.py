@@ -97,7 +97,9 @@ def test_a_sketch_sees_text_of_any_script(alphabet: str) -> None:
 
 @given(st.text(max_size=300))
 def test_no_text_makes_a_sketch_fail(text: str) -> None:
-    sketch_of(text, URL)
+    sketch = sketch_of(text, URL)
+    assert len(sketch) <= MOST_SHINGLES
+    assert list(sketch) == sorted(set(sketch))
 
 
 def test_what_two_long_pages_share_is_chosen_on_both() -> None:

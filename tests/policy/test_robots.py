@@ -278,14 +278,26 @@ def test_a_star_that_starts_a_name_does_not_mean_everyone() -> None:
 # Properties
 
 
-SCRAPS = [*b"user-agent * : allow / $ % # crawl-delay 1".split(), b" ", b"\n", b"\r", b"\0", b"\xff", b"\xfe"]
+SCRAPS = [
+    *b"user-agent * : allow disallow / $ % # crawl-delay 1".split(),
+    b"\nuser-agent: *\ndisallow: /",
+    b" ",
+    b"\n",
+    b"\r",
+    b"\0",
+    b"\xff",
+    b"\xfe",
+]
 
 
 @given(st.binary() | st.lists(st.sampled_from(SCRAPS)).map(b"".join), st.text())
 @example(b"", "\ud800")  # no UTF-8 of its own
 def test_no_body_and_no_url_raises(body: bytes, url: str) -> None:
-    parse(body, "crawlkit").judge(url)
-    parse(body, url).judge(url)
+    for name in ("crawlkit", url):
+        rules = parse(body, name)
+        verdict = rules.judge(url)
+        assert verdict.allowed or verdict.line is not None  # what is not allowed, a line disallows
+        assert rules.judge("/robots.txt").allowed
 
 
 PIECES = ["a", "b", "/", "%61", "%2F", "%2f", "%2A", "%24", "\u00fc", "%C3%BC", "?", " ", "%", "$"]

@@ -12,6 +12,7 @@ from tests.shared_cases import bugs
 
 HOST = "http://h.example"
 TRAPS = Traps.of(Config())
+TOLD_FROM_URLS = {refusal for refusal in Refusal if refusal.startswith("trap.")} - {Refusal.TRAP_TEMPLATE, Refusal.TRAP_SITEMAP}
 
 
 def judge(path: str) -> Refusal | None:
@@ -115,8 +116,9 @@ def test_repeats_agree_with_a_search_of_all_runs(segments: list[str], most: int)
     assert (traps.judge(f"{HOST}/{'/'.join(segments)}") is Refusal.TRAP_PATH_REPEAT) is expected
 
 
-@given(st.text(alphabet="ab/?&=%25;amp\\.", max_size=80))
+@given(
+    st.lists(st.sampled_from(["a", "b", "/", "?", "&", "=", "%", "%25", "%2525", "amp;", "\\", ".", "h.example"])).map("".join)
+)
 def test_no_url_makes_it_fail(text: str) -> None:
     url = normalise(f"{HOST}/{text}")
-    if url is not None:
-        TRAPS.judge(url)
+    assert url is None or TRAPS.judge(url) in {None, *TOLD_FROM_URLS}

@@ -75,7 +75,8 @@ def test_what_an_interrupted_making_left_is_cleared(directory: Path) -> None:
 def test_a_database_that_was_cut_off_in_its_making_is_cleared(directory: Path, leave: Callable[[Path], object]) -> None:
     directory.mkdir()
     leave(directory / DATABASE)
-    begin_crawl(directory).close()
+    with prepare(directory):
+        assert names(directory) == [LOCK]
 
 
 def test_a_crawl_is_not_made_where_one_is(directory: Path) -> None:

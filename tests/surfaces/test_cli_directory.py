@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from crawlkit.state.directory import prepare
 from crawlkit.testing.server import SiteServer
 from crawlkit.testing.site import Site, page
 from tests.processes import Ended, command, ended, started, wait_while_running
@@ -94,11 +95,21 @@ def test_a_running_crawl_is_refused_by_the_pid_that_holds_it(cli: Cli, server: S
 
 
 def test_a_crawl_still_being_made_is_refused_by_its_pid(cli: Cli, server: SiteServer, tmp_path: Path) -> None:
+    with prepare(tmp_path / "x.crawl"):
+        refused(cli("run", f"{server.url}/", "-d", "x.crawl"), "in use by another crawlkit", f"(pid {os.getpid()})")
+
+
+def test_there_is_no_moment_between_its_making_and_its_run_at_which_a_second_crawl_may_begin(
+    cli: Cli, server: SiteServer, tmp_path: Path
+) -> None:
     with started(command("run", f"{server.url}/", "-d", "x.crawl", "--delay", "1h"), tmp_path) as process:
         lock = tmp_path / "x.crawl" / "LOCK"
         wait_while_running(process, lambda: lock.exists() and lock.read_text() == f"{process.pid}\n")
-        # Between the making and the end of the run there is no moment at which a second one may begin.
-        refused(cli("run", f"{server.url}/", "-d", "x.crawl"))
+        while True:
+            begun = len(server.log) > 0
+            refused(cli("run", f"{server.url}/", "-d", "x.crawl"))
+            if begun:
+                break
 
 
 @pytest.mark.parametrize("arguments", READERS)
