@@ -26,8 +26,8 @@ MOST_PRIORITY = 255
 class Plugged(msgspec.Struct, frozen=True):
     """The plugins of a run as its parts call them. `pins` are the items of the setting, each with what it is now."""
 
-    pins: tuple[str, ...] = ()
-    plugins: Plugins = Plugins()
+    pins: tuple[str, ...]
+    plugins: Plugins
 
     @property
     def accepts(self) -> Callable[[str], bool] | None:
@@ -76,9 +76,6 @@ class Plugged(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(facts, fields={**facts.fields, **self.plugins.fields_of(page)})
         except HookFailedError as error:
             return FetchFailure(Reason.HOOK_FAILED, str(error))
-
-
-UNPLUGGED = Plugged()
 
 
 def load_plugins(items: Sequence[str]) -> Plugged:

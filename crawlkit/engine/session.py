@@ -21,11 +21,8 @@ from crawlkit.engine.ending import Ending, exit_status
 from crawlkit.engine.events import RunBegan
 from crawlkit.engine.hook import Callers, OnPage
 from crawlkit.engine.loop import Loop
-from crawlkit.engine.lost import find_lost, take_back
 from crawlkit.engine.network import UNVERIFIED, check_network, open_network, open_resolver, seeds_private_addresses
-from crawlkit.engine.plugging import UNPLUGGED, Plugged, load_plugins
 from crawlkit.engine.rendering.opening import check_renderer, open_renderer, rendering_pages
-from crawlkit.engine.revival import revive
 from crawlkit.engine.telling import OnEvent, TellingCoordinator
 from crawlkit.engine.watcher import Watcher
 from crawlkit.engine.worker import Worker
@@ -41,6 +38,7 @@ from crawlkit.state.crawl import CrawlState
 from crawlkit.state.space import check_space
 
 if TYPE_CHECKING:
+    from crawlkit.engine.plugging import Plugged
     from crawlkit.render.browser import Renderer
 
 SEEDS_A_BATCH = 10_000
@@ -109,7 +107,7 @@ class _Equipment(msgspec.Struct, frozen=True):
     """What a run was given besides its settings: what requests carry, plugins, what an earlier crawl knows, a browser."""
 
     carried: Carried
-    plugged: Plugged
+    plugged: "Plugged | None"
     earlier: Earlier | None
     renderer: "Renderer | None"
 
@@ -140,9 +138,8 @@ async def begin(
     StateError and its kinds for the directories.
     """
     urls = read_seeds(seeds)
-    plugged = load_plugins(config.plugin)
-    config = replace(config, plugin=plugged.pins)
-    scope = Scope.of(urls, config, plugged.accepts)
+    plugged, config = _plug(config)
+    scope = Scope.of(urls, config, None if plugged is None else plugged.accepts)
     check_network(config)
     check_renderer(config, surroundings.environ)
     carried = carried_by(config, surroundings.environ)
@@ -196,6 +193,8 @@ async def go_on(
     A partition that has finished goes on too: others may have something for it.
     ConfigError for settings that may not change and for a secret that is gone, StateError and its kinds.
     """
+    from crawlkit.engine.lost import find_lost, take_back  # noqa: PLC0415  (a crawl that begins has lost nothing)
+
     async with AsyncExitStack() as resources:
         state = resources.enter_context(CrawlState.open(directory))
         config = changed_config(state.config(), changes)
@@ -205,12 +204,11 @@ async def go_on(
         if not is_idle:
             check_renderer(config, surroundings.environ)
         carried = Carried() if is_idle else carried_by(config, surroundings.environ)
-        plugged = UNPLUGGED if is_idle else load_plugins(config.plugin)
-        if not is_idle:
-            config = replace(config, plugin=plugged.pins)
+        plugged, config = (None, config) if is_idle else _plug(config)
         if not state.counters.finished:
             check_space(directory, config.min_free_disk)
-        scope = Scope.of(state.first_seeds() if membership is None else membership.span, config, plugged.accepts)
+        span = state.first_seeds() if membership is None else membership.span
+        scope = Scope.of(span, config, None if plugged is None else plugged.accepts)
         abroad = None if membership is None else Abroad(state.letters, membership.owners, membership.number)
         callers = _callers(state, hooks, plugged, abroad)
         coordinator = _coordinator(state, scope, hooks, surroundings.clock.now(), config, callers)
@@ -220,6 +218,8 @@ async def go_on(
         if changes:
             state.change_settings(config, changes)
         if retry:
+            from crawlkit.engine.revival import revive  # noqa: PLC0415  (few crawls try again)
+
             revive(state, coordinator, retry, surroundings.clock.now())
         earlier = resources.enter_context(open_earlier(None if is_idle else state.earlier()))
         renderer = await resources.enter_async_context(open_renderer(None if is_idle else config, surroundings.environ))
@@ -229,11 +229,23 @@ async def go_on(
         return await _drive(state, coordinator, hooks, surroundings, _Equipment(carried, plugged, earlier, renderer))
 
 
-def _callers(state: CrawlState, hooks: Hooks, plugged: Plugged, abroad: Abroad | None = None) -> Callers:
+def _plug(config: Config) -> tuple["Plugged | None", Config]:
+    """Return the plugins that the settings name, if any, and the settings with each pinned to what it is now."""
+    if not config.plugin:
+        return None, config
+    from crawlkit.engine.plugging import load_plugins  # noqa: PLC0415  (takes 3 ms of a start, and most crawls have none)
+
+    plugged = load_plugins(config.plugin)
+    return plugged, replace(config, plugin=plugged.pins)
+
+
+def _callers(state: CrawlState, hooks: Hooks, plugged: "Plugged | None", abroad: Abroad | None = None) -> Callers:
     """Return whom the coordinator calls; where there are plugins, which nobody can know to be pure, the report says so."""
-    if plugged.pins:
+    priority = None
+    if plugged is not None:
         state.counters.depend(OrderReason.HOOK)
-    return Callers(hooks.on_page, priority=plugged.priority, watchers=hooks.watchers, abroad=abroad)
+        priority = plugged.priority
+    return Callers(hooks.on_page, priority=priority, watchers=hooks.watchers, abroad=abroad)
 
 
 def _coordinator(state: CrawlState, scope: Scope, hooks: Hooks, now: float, config: Config, callers: Callers) -> Coordinator:

@@ -12,7 +12,6 @@ from crawlkit.config import Config
 from crawlkit.config_extract import parse_extract
 from crawlkit.config_items import parse_header
 from crawlkit.engine.earlier import Earlier, Known
-from crawlkit.engine.plugging import UNPLUGGED, Plugged
 from crawlkit.model import Facts, Fetched, FetchFailure, Found, Job, PageJob, Reason, Response, RobotsJob, SitemapJob
 from crawlkit.net.capture import Capture, Veil
 from crawlkit.net.fetch import ExtraHeaders, Fetcher
@@ -27,6 +26,7 @@ from crawlkit.rendering import Rendered
 from crawlkit.sitemap import MOST_BYTES, Sitemap
 
 if TYPE_CHECKING:
+    from crawlkit.engine.plugging import Plugged
     from crawlkit.engine.rendering.pages import PageRenderer, Shown
 
 ROBOTS_BODY_BYTES = 1024 * 1024
@@ -56,12 +56,12 @@ class Worker:
         resolver: GuardedResolver | None = None,
         *,
         earlier: Earlier | None = None,
-        plugged: Plugged = UNPLUGGED,
+        plugged: "Plugged | None" = None,
         renderer: "PageRenderer | None" = None,
     ) -> None:
         self._clock = clock
         self._earlier = earlier
-        self._plugged = plugged if plugged.pins else None
+        self._plugged = plugged
         self._renderer = renderer
         rules = tuple(map(parse_extract, config.extract))
         self._wanted = Wanted(

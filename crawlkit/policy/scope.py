@@ -3,15 +3,17 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
-from publicsuffixlist import PublicSuffixList
 
 from crawlkit.config import Config, ScopeMode
 from crawlkit.errors import ConfigError
 from crawlkit.model import Refusal, Verdict
 from crawlkit.policy.urls import host_of, path_of
+
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
 
 # A pattern with the verdict it gives where it decides.
 _Rule = tuple[re.Pattern[str], Verdict]
@@ -150,7 +152,9 @@ _registrable_memo = lru_cache(65_536)(_registrable)
 
 
 @cache
-def _suffixes() -> PublicSuffixList:
+def _suffixes() -> "PublicSuffixList":
+    from publicsuffixlist import PublicSuffixList  # noqa: PLC0415  (1 ms of a start, and only --scope domain needs it)
+
     return PublicSuffixList()
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from crawlkit.clock import SystemClock
-from crawlkit.engine.revival import read_reasons
 from crawlkit.engine.runner import run_async
 from crawlkit.engine.session import Hooks, Outcome, Surroundings, begin, default_directory, go_on
 from crawlkit.engine.signals import stopping_on_signals
@@ -105,7 +104,11 @@ def run_command(
 def resume_command(directory: Path, changes: tuple[str, ...], retry_failed: str | None, **params: Any) -> int:
     """Go on with the crawl in DIR, after a crash, a stop or a limit."""
     changed = parse_set(changes)
-    retry = frozenset[Reason]() if retry_failed is None else read_reasons(retry_failed)
+    retry = frozenset[Reason]()
+    if retry_failed is not None:
+        from crawlkit.engine.revival import read_reasons  # noqa: PLC0415  (most runs need none of it)
+
+        retry = read_reasons(retry_failed)
     if is_partitioned(directory):
         from crawlkit.surfaces.partitioned import resume_session  # noqa: PLC0415
 
