@@ -26,7 +26,7 @@ from crawlkit.policy.urls import host_of
 from crawlkit.state import directory as files
 from crawlkit.state import layout
 from crawlkit.state.checkpoint import MADE
-from crawlkit.state.crawl import CrawlState, new_crawl_id
+from crawlkit.state.crawl import CrawlState
 from crawlkit.state.partitions import Table, member_directory, seal_partitioned, write_seeds, write_table
 from crawlkit.state.space import check_space
 
@@ -80,7 +80,7 @@ class Founding:
 
     def seal(self, directory: Path, members: Sequence[str]) -> None:
         """Make a directory a crawl of these partitions."""
-        crawl_id = new_crawl_id()
+        crawl_id = files.new_crawl_id()
         replace_file(directory / layout.CONFIG, to_toml(self.config).encode())
         write_table(directory, Table(crawl_id, list(members), list(self.owners.table), settings=to_values(self.config)))
         seal_partitioned(directory, crawl_id)

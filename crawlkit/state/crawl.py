@@ -4,11 +4,10 @@ The engine's coordinator is its only user that changes anything; surfaces read a
 """
 
 import dataclasses
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -26,8 +25,6 @@ from crawlkit.state.frontier import Frontier
 from crawlkit.state.hosts import Hosts
 from crawlkit.state.letters import Letters
 from crawlkit.state.logs import Logs
-from crawlkit.state.looking import InMemory, Looking, Rows
-from crawlkit.state.moving import Arrivals, Batches, Departures
 from crawlkit.state.opening import BATCH, open_database
 from crawlkit.state.origins import Origins
 from crawlkit.state.pages import Pages
@@ -53,10 +50,9 @@ from crawlkit.state.sitemaps import Sitemaps
 from crawlkit.state.store import Batch, Snapshot, Store
 from crawlkit.state.templates import Templates
 
-
-def new_crawl_id() -> str:
-    """Return an id that no other crawl has."""
-    return uuid.uuid4().hex
+if TYPE_CHECKING:
+    from crawlkit.state.looking import Looking
+    from crawlkit.state.moving import Arrivals, Departures
 
 
 class Checkpoint:
@@ -114,7 +110,7 @@ class CrawlState:
         """Lock `directory` and begin a crawl in it; seeds, a first checkpoint and `seal` finish the making."""
         with ExitStack() as resources:
             resources.enter_context(files.prepare(directory))
-            crawl_id = new_crawl_id()
+            crawl_id = files.new_crawl_id()
             store = resources.enter_context(Store(directory / layout.DATABASE, create=True))
             bloom = MappedBloom.create(directory / layout.BLOOM, crawl_id.encode()[:16], boot_id())
             bloom.mark_complete()
@@ -180,17 +176,23 @@ class CrawlState:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def look(self) -> Looking:
+    def look(self) -> "Looking":
         """Return a view that changes nothing, for as long as the crawl is open."""
+        from crawlkit.state.looking import InMemory, Looking, Rows  # noqa: PLC0415  (most crawls are never looked at)
+
         memory = InMemory(self.counters, self.runs, self.hosts, self.templates)
         return Looking(self.directory, Rows.of_one(self._store, self.crawl_id), memory, running=True)
 
-    def arrivals(self) -> Arrivals:
+    def arrivals(self) -> "Arrivals":
         """Return what takes in rows of another partition, in checkpoints of their own."""
+        from crawlkit.state.moving import Arrivals, Batches  # noqa: PLC0415  (rows move between partitions alone)
+
         return Arrivals(self._store, self.seen, self.refusals, self.counters, Batches(self._store, self.checkpoint))
 
-    def departures(self) -> Departures:
+    def departures(self) -> "Departures":
         """Return what removes rows that another partition has, in checkpoints of their own."""
+        from crawlkit.state.moving import Batches, Departures  # noqa: PLC0415  (as above)
+
         return Departures(self._store, self.counters, Batches(self._store, self.checkpoint))
 
     # What is frozen --------------------------------------------------------------------------------------------------

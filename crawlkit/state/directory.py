@@ -5,6 +5,7 @@ import fcntl
 import os
 import shutil
 import time
+import uuid
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -36,6 +37,11 @@ class Manifest(msgspec.Struct, frozen=True):
     format: int
     crawl_id: str
     made_by: str = f"crawlkit {VERSION}"
+
+
+def new_crawl_id() -> str:
+    """Return an id that no other crawl has."""
+    return uuid.uuid4().hex
 
 
 class DirectoryLock:
