@@ -39,7 +39,7 @@ ENTRIES_A_STEP = 64
 MOST_LISTED = 1_000
 """Sitemap lines that are taken from one robots.txt."""
 
-_LOOKS_LIKE_ONE = re.compile(r"sitemap|\.(?:xml|rss|atom)(?:\.gz)?(?:\?|$)", re.I)
+_LOOKS_LIKE_ONE = r"(?i)sitemap|\.(?:xml|rss|atom)(?:\.gz)?(?:\?|$)"
 
 
 class _Reading(msgspec.Struct):
@@ -89,7 +89,7 @@ class SitemapReader:
     def take_seed(self, record: Record, sitemap: Sitemap | None) -> None:
         """Take in what a seed says as a sitemap; one that redirects to what is named like one leads to a sitemap there."""
         if record.redirect_to is not None:
-            if _LOOKS_LIKE_ONE.search(record.redirect_to):
+            if re.search(_LOOKS_LIKE_ONE, record.redirect_to):
                 self._meet_from(record.url, record.redirect_to, 1)
         elif sitemap is not None and sitemap.form is not SitemapForm.NONE:
             host = self.meet(record.url, 0)

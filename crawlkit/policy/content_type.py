@@ -16,12 +16,14 @@ SNIFF_BYTES = 1445
 
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _ESSENCE = re.compile(rf"[\t\n\r ]*+({_TOKEN}/{_TOKEN})[\t\n\r ]*+(?=;|\Z)")
-_PARAMETER = re.compile(r""" ; [\t\n\r ]*+ ([^;=]*+) (?: = (?: " ((?:[^"\\]|\\.)*+) [^;]*+ | ([^;]*+) ) )?+ """, re.X | re.S)
-_QUOTED_STRING_TOKEN = re.compile(r"[\t -~\x80-\xff]*+")
-_ESCAPED = re.compile(r"\\(.)", re.S)
+
+# What few answers need is compiled for the first that does.
+_PARAMETER = r"""(?xs) ; [\t\n\r ]*+ ([^;=]*+) (?: = (?: " ((?:[^"\\]|\\.)*+) [^;]*+ | ([^;]*+) ) )?+ """
+_QUOTED_STRING_TOKEN = r"[\t -~\x80-\xff]*+"
+_ESCAPED = r"(?s)\\(.)"
 
 # One of the values of a list: commas within quotes are its own (Fetch Standard, "get, decode, and split").
-_VALUE = re.compile(r""" (?: [^",]++ | " (?:[^"\\]++|\\.)*+ "?+ )++ """, re.X | re.S)
+_VALUE = r"""(?xs) (?: [^",]++ | " (?:[^"\\]++|\\.)*+ "?+ )++ """
 
 # Types that say "unknown" (MIME Sniffing Standard section 7).
 _UNKNOWN = frozenset({"unknown/unknown", "application/unknown"})
@@ -35,11 +37,8 @@ _HTML_START = re.compile(
 )
 
 # By section 7.1 an XML declaration means text/xml. One that a document of type or element html follows is XHTML.
-_XHTML_START = re.compile(
-    rb"""(?:\xef\xbb\xbf)?+ <\?xml [\t\n\r ] [^>]*+ > (?: [\t\n\r ]++ | <!-- (?:[^-]|-(?!->))*+ --> )*+
-    < (?: !doctype [\t\n\r ]++ )?+ html [\t\n\r >]""",
-    re.X | re.I,
-)
+_XHTML_START = rb"""(?xi)(?:\xef\xbb\xbf)?+ <\?xml [\t\n\r ] [^>]*+ > (?: [\t\n\r ]++ | <!-- (?:[^-]|-(?!->))*+ --> )*+
+    < (?: !doctype [\t\n\r ]++ )?+ html [\t\n\r >]"""
 
 # The pages of a site have few types; a longer field is not kept in memory.
 _MEMO_ENTRIES = 256
@@ -108,21 +107,21 @@ def sniff(body: bytes, declared: str | None) -> str | None:
 def _sniff_start(head: bytes) -> str | None:
     if _HTML_START.match(head):
         return HTML
-    return XHTML if _XHTML_START.match(head) else None
+    return XHTML if re.match(_XHTML_START, head) else None
 
 
 def _split(combined: bytes) -> list[str]:
     """Return the single values of all fields: they count as one list (Fetch Standard, "get, decode, and split")."""
     text = combined.decode("latin-1")
-    return _VALUE.findall(text) if "," in text else [text]
+    return re.findall(_VALUE, text) if "," in text else [text]
 
 
 def _charset_label(value: str, start: int) -> str | None:
     """Return the first usable charset parameter (MIME Sniffing Standard section 4.4), None if there is none."""
-    for name, quoted, plain in _PARAMETER.findall(value, start):
+    for name, quoted, plain in re.findall(_PARAMETER, value[start:]):
         if name.lower() != "charset":
             continue
-        label = _ESCAPED.sub(r"\1", quoted) if quoted else plain.rstrip("\t\n\r ")
-        if label and _QUOTED_STRING_TOKEN.fullmatch(label):
+        label = re.sub(_ESCAPED, r"\1", quoted) if quoted else plain.rstrip("\t\n\r ")
+        if label and re.fullmatch(_QUOTED_STRING_TOKEN, label):
             return str(label)
     return None

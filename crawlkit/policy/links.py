@@ -23,32 +23,28 @@ from crawlkit.policy.skim import TreeSize, skim, tree_size
 from crawlkit.policy.urls import Joiner
 from crawlkit.policy.wanted import NOTHING_MORE, Wanted
 
+# Patterns that few pages need are compiled for the first of those: that takes 1 ms of a start.
+
 # The shared declarative refresh steps of the HTML Standard (section 4.2.5.3): a time, then a separator, then the rest;
 # in it an optional `url=`, and perhaps a quote, which ends the reference at the next of its kind.
-_REFRESH = re.compile(r"[\t\n\f\r ]*+(?:[0-9]|(?=\.))[0-9.]*+(?=[;,\t\n\f\r ])[\t\n\f\r ]*+[;,]?+[\t\n\f\r ]*+(.+)", re.S)
-_REFRESH_URL = re.compile(r"""(?:url[\t\n\f\r ]*+=[\t\n\f\r ]*+)?+(?:"([^"]*+)|'([^']*+)|(.+))""", re.S | re.I)
+_REFRESH = r"(?s)[\t\n\f\r ]*+(?:[0-9]|(?=\.))[0-9.]*+(?=[;,\t\n\f\r ])[\t\n\f\r ]*+[;,]?+[\t\n\f\r ]*+(.+)"
+_REFRESH_URL = r"""(?si)(?:url[\t\n\f\r ]*+=[\t\n\f\r ]*+)?+(?:"([^"]*+)|'([^']*+)|(.+))"""
 
 # The directives that are kept: a closed list, so that a page cannot fill its record with words of its own.
 _DIRECTIVES = frozenset(
     {"all", "follow", "index", "indexifembedded", "noai", "noarchive", "nocache", "nofollow", "noimageai"}
     | {"noimageindex", "noindex", "none", "noodp", "nositelinkssearchbox", "nosnippet", "notranslate", "noydir"}
 )
-_DIRECTIVE = re.compile(
-    r"""(unavailable_after) \s*+ : \s*+ (?:[a-z]{3,9}+,)?+ [^,]*+
+_DIRECTIVE = r"""(?x)(unavailable_after) \s*+ : \s*+ (?:[a-z]{3,9}+,)?+ [^,]*+
     | (max-(?:image-preview|snippet|video-preview)) \s*+ : \s*+ ([a-z0-9-]{1,20})
-    | ([a-z][a-z0-9_-]*+) \s*+ (:?)""",
-    re.X,
-)
+    | ([a-z][a-z0-9_-]*+) \s*+ (:?)"""
 
 # Elements whose content is text, where XML lets them close themselves.
-_SELF_CLOSED = re.compile(
-    rb"""<((script|style|title|textarea|iframe|noframes|noembed|xmp)(?=[\s/])
-    (?:[^<>"'/]|"[^"]*+"|'[^']*+')*+)/>""",
-    re.X,
-)
+_SELF_CLOSED = rb"""(?x)<((script|style|title|textarea|iframe|noframes|noembed|xmp)(?=[\s/])
+    (?:[^<>"'/]|"[^"]*+"|'[^']*+')*+)/>"""
 
 # Where a link's start tag begins; within comments and scripts too, which only makes a bound be reached sooner.
-_LINK_TAG = re.compile(rb"<(?:a|area|i?frame)[\t\n\f\r />]", re.I)
+_LINK_TAG = rb"(?i)<(?:a|area|i?frame)[\t\n\f\r />]"
 
 # Of a page with this many times more link elements than links are kept, the rest is not parsed: most pages repeat a link some
 # times, none repeats all of them so often.
@@ -121,8 +117,8 @@ def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MO
 
 def refresh_target(content: str) -> str | None:
     """Return the reference that a refresh names (HTML Standard section 4.2.5.3); None if it is invalid or reloads."""
-    rest = _REFRESH.match(content)
-    target = _REFRESH_URL.match(rest[1]) if rest else None
+    rest = re.match(_REFRESH, content)
+    target = re.match(_REFRESH_URL, rest[1]) if rest else None
     return (target[1] or target[2] or target[3]) if target else None
 
 
@@ -134,7 +130,7 @@ def robots_directives(text: str, agent: str) -> frozenset[str]:
     """
     found: set[str] = set()
     for_us = True
-    for dated, limit, value, word, colon in _DIRECTIVE.findall(text.lower()):
+    for dated, limit, value, word, colon in re.findall(_DIRECTIVE, text.lower()):
         if colon:
             for_us = word == agent
         elif for_us and (not word or word in _DIRECTIVES):
@@ -144,7 +140,7 @@ def robots_directives(text: str, agent: str) -> frozenset[str]:
 
 def xhtml_as_html(markup: bytes) -> bytes:
     """Return XHTML with end tags for `<script/>` and its like: to an HTML parser all that follows would be its text."""
-    return _SELF_CLOSED.sub(rb"<\1></\2>", markup)
+    return re.sub(_SELF_CLOSED, rb"<\1></\2>", markup)
 
 
 def _base(nodes: Iterable[LexborNode], url: str, charset: str) -> str:
@@ -164,7 +160,7 @@ def _bounded(markup: bytes, size: TreeSize, wanted: Wanted) -> tuple[bytes, bool
         return outline, is_cut or bool(wanted.rules)  # which look for elements that are gone
     if len(markup) <= most_tags * len(b"<a>") or markup.count(b"<") <= most_tags:
         return markup, False
-    tag = next(itertools.islice(_LINK_TAG.finditer(markup), most_tags, None), None)
+    tag = next(itertools.islice(re.finditer(_LINK_TAG, markup), most_tags, None), None)
     return markup[: tag and tag.start()], tag is not None
 
 

@@ -31,7 +31,7 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 
 # I/O errors that are not the disk's: a file that is missing, is empty, or is named wrongly in CURRENT.
 _SIGNS_OF_DAMAGE = ("No such file", "Not a directory", "Is a directory", "Invalid argument")
-_TABLE = re.compile(rb"^ (\d+):(\d+)\[", re.MULTILINE)  # number and size in a line of LevelDB's own listing
+_TABLE = rb"(?m)^ (\d+):(\d+)\["  # number and size in a line of LevelDB's own listing
 
 
 class _Generation:
@@ -197,7 +197,7 @@ class Store:
     def tables(self) -> list[tuple[Path, int]]:
         """Return the tables that make up the database, each with the size in bytes that it was written with."""
         listing = self._db.get_property(b"leveldb.sstables") or b""
-        return [(self._path / f"{int(number):06}.ldb", int(size)) for number, size in _TABLE.findall(listing)]
+        return [(self._path / f"{int(number):06}.ldb", int(size)) for number, size in re.findall(_TABLE, listing)]
 
     def snapshot(self) -> "Snapshot":
         """Return what is on disk now, to be read while more is written. It is to be closed before the store is."""
