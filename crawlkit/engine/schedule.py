@@ -17,6 +17,7 @@ from collections.abc import Iterable
 import msgspec
 
 from crawlkit.config import Config
+from crawlkit.engine.parking import AGAIN_S, Parking
 from crawlkit.engine.servers import Servers
 from crawlkit.engine.turns import contact_of, earliest_start_s, gap_in_force_s, is_spent, note_contacts
 from crawlkit.model import Fetched, FetchFailure, Found, GroupBy, Job
@@ -57,7 +58,7 @@ class Schedule:
         self._due: list[tuple[int, int, str]] = []
         self._names: set[str] = set()
         self._turns = itertools.count()  # first come, first served among equals
-        self._parked: dict[str, list[str]] = {}
+        self._parking = Parking(most_hosts)
         self._now = 0.0
         self._horizon_s = math.inf
         self._scan_from: bytes | None = keys.HOST if state.counters.queued or state.counters.sitemaps else None
@@ -70,13 +71,14 @@ class Schedule:
 
     def offer(self, host: Host, now: float) -> None:
         """Take in a host if it has a row and a free slot; one that finds no room is looked up again later."""
-        if host.record.name in self._names or host.robots_pending or host.record.held:
+        name = host.record.name
+        if name in self._names or name in self._parking.names or host.robots_pending or host.record.held:
             return
         if host.waiting <= 0 and not self._state.sitemaps.has_waiting(host):
             return
         if not self.has_slot(host) or self.budget_spent(host):
             return
-        self._take_in(host.record.name, self.next_start(host, now))
+        self._take_in(name, self.next_start(host, now))
 
     def _take_in(self, name: str, at: float) -> None:
         """Let the host `name` be asked from `at` on, if there is room for it."""
@@ -164,17 +166,10 @@ class Schedule:
             return 0.0
         return self._waiting[0][0] if self._waiting else None
 
-    def park(self, host: Host, other: str) -> None:
-        """Leave `host` out until a request to the host `other` has ended: its robots.txt has to be asked for there."""
-        host.robots_pending = True
-        self._parked.setdefault(other, []).append(host.record.name)
-
     def unpark(self, other: str, now: float) -> None:
         """Take in again the hosts that waited for a request to the host `other` to end."""
-        for name in self._parked.pop(other, ()):
-            host = self._state.hosts.get(name)
-            host.robots_pending = False
-            self.offer(host, now)
+        for name in self._parking.leave(other):
+            self.offer(self._state.hosts.get(name), now)
 
     # When ------------------------------------------------------------------------------------------------------------
 
@@ -204,7 +199,8 @@ class Schedule:
     def may_ask(self, other: Host, host: Host, now: float) -> bool:
         """Whether `other` may be asked for the robots.txt of `host` now; if not, `host` waits for that."""
         if other.record.held or not self.has_slot(other):
-            self.park(host, other.record.name)
+            if not self._parking.park(host.record.name, other.record.name):
+                self.defer(host, now + AGAIN_S)
             return False
         at = max(self.next_start(other, now), self._server_turn(other, now))
         if at > now:
@@ -346,5 +342,5 @@ class Schedule:
         host = hosts.get(record.name) if max(record.last_start_s, record.last_end_s) > now else hosts.loaded(record.name)
         if host is not None:
             self.offer(host, now)
-        elif record.name not in self._names and not (record.held or self.is_spent(record)):
+        elif not (record.name in self._names or record.name in self._parking.names or record.held or self.is_spent(record)):
             self._take_in(record.name, self.next_start_of(record, now))

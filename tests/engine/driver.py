@@ -169,10 +169,11 @@ class Driver:
             job = self.claim()
             if job is not None:
                 return job
-            self._wait()
+            self.wait()
         raise AssertionError("nothing was claimed")
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
+        """Do a piece of what is owed, or let time pass until a claim may succeed."""
         if self.coordinator.owes_work:
             self.coordinator.work()
             return
@@ -190,7 +191,7 @@ class Driver:
             elif (job := self.claim()) is not None:
                 self.settle(job)
             elif not self.coordinator.exhausted:
-                self._wait()
+                self.wait()
         raise AssertionError("the crawl does not end")
 
     def end(self, how: Ending | None = None) -> Ending:

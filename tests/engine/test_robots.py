@@ -415,6 +415,43 @@ def test_a_redirected_robots_txt_waits_for_a_free_slot_of_the_other_host(drive: 
     assert sorted(url for _, url in crawl.requests[2:]) == [SEED, f"{B}/", f"{B}/1", f"{B}/for-a"]
 
 
+def test_a_host_that_waits_for_another_does_so_though_it_left_memory(drive: Drive) -> None:
+    crawl = drive(redirected_to_b(), seeds=[SEED, f"{B}/"], delay=1.0)
+    to_a, to_b = crawl.claim_all()
+    crawl.settle(to_a)
+    crawl.clock.advance(10)
+    assert crawl.claim() is None
+    crawl.state.hosts.trim(0)
+    assert crawl.state.hosts.loaded("a.test") is None
+
+    crawl.coordinator.look_again()
+    crawl.coordinator.work()
+    assert crawl.coordinator.next_time() is None
+    crawl.settle(to_b)
+
+    assert crawl.drain() is Ending.FINISHED
+    assert crawl.asked(f"{B}/for-a") == crawl.asked(SEED) == 1
+
+
+def test_a_host_for_which_there_is_no_room_to_wait_asks_again_each_second(drive: Drive) -> None:
+    web = {**redirected_to_b(), "http://c.test/robots.txt": answer(301, location=f"{B}/for-a"), "http://c.test/": page()}
+    crawl = drive(web, seeds=[f"{B}/", SEED, "http://c.test/"], delay=1.0, most_hosts=1)
+    to_b = crawl.next_job()
+    assert to_b.url == f"{B}/robots.txt"
+    for _ in range(2):
+        crawl.settle(crawl.next_job())
+    until_s = crawl.clock.now() + 60
+    for _ in range(200):
+        assert crawl.claim() is None
+        if crawl.clock.now() < until_s:
+            crawl.wait()
+    assert crawl.clock.now() >= until_s
+    crawl.settle(to_b)
+
+    assert crawl.drain() is Ending.FINISHED
+    assert crawl.asked(SEED) == crawl.asked("http://c.test/") == 1
+
+
 def test_the_other_host_takes_no_page_while_it_answers_a_redirected_robots_txt(drive: Drive) -> None:
     crawl = drive(redirected_to_b(), seeds=[SEED, f"{B}/"], delay=1.0)
     while (job := crawl.next_job()).url != f"{B}/for-a":
