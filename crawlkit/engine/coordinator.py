@@ -6,7 +6,7 @@ a test) decides when. Between checkpoints nothing it does is durable; a crash go
 """
 
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Final, assert_never
 
 from crawlkit.config import Config
 from crawlkit.engine.account import RunAccount
@@ -35,8 +35,8 @@ from crawlkit.state.letters import Letter
 from crawlkit.state.pages import reported_kind
 from crawlkit.state.sitemaps import SitemapRow
 
-# Members of enums, looked up once: each time takes 0.1 us in Python 3.11.
-_GRANTED, _PAGE = Leave.GRANTED, Kind.PAGE
+_GRANTED: Final = Leave.GRANTED  # looked up once: each time takes 0.1 us in Python 3.11
+_PAGE: Final = Kind.PAGE
 
 # Bounds on one step, so that the loop is never away from the network for long (a step of each takes a few milliseconds).
 CLAIM_STEPS = 64
@@ -48,15 +48,9 @@ class Coordinator:
     """Decides what is fetched next and what becomes of it, over one `CrawlState`."""
 
     def __init__(
-        self,
-        state: CrawlState,
-        config: Config,
-        scope: Scope,
-        now: float,
-        callers: Callers = NOBODY,
-        *,
-        most_hosts: int = MOST_HOSTS,
-    ) -> None:
+        self, state: CrawlState, config: Config, scope: Scope, now: float, callers: Callers = NOBODY,
+        *, most_hosts: int = MOST_HOSTS,
+    ) -> None:  # fmt: skip
         self.state = state
         self._config = config
         self._callers = callers
@@ -172,10 +166,15 @@ class Coordinator:
         left = self._gate.ask(host, row.url, now)
         if left is _GRANTED:
             return self._take(host, row)
-        if isinstance(left, RobotsJob):
-            return left
-        if isinstance(left, Done):
-            self._end_unasked(host, row, left)
+        match left:
+            case RobotsJob():
+                return left
+            case Done():
+                self._end_unasked(host, row, left)
+            case Leave.LATER:
+                pass
+            case _:
+                assert_never(left)
         return None
 
     def _first_row(self, host: Host) -> QueueRow | None:

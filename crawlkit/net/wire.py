@@ -9,7 +9,7 @@ import re
 import select
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any, Final, cast
+from typing import Any, Final, assert_never, cast
 
 import httpx
 import msgspec
@@ -217,8 +217,10 @@ class Connection(asyncio.Protocol):
             self._take_head(data)
         elif self._phase is _BODY:
             self._take_body(data)
-        else:
+        elif self._phase is _NEW or self._phase is _WHOLE:
             self._fail(httpx.RemoteProtocolError("the server speaks before it is asked"))
+        else:
+            assert_never(self._phase)
         if self._phase is not _HEAD:
             self._wake()
 

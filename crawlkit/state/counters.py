@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Final, TypedDict, assert_never
 
 import msgspec
 
 from crawlkit.model import Kind, OrderReason, Refusal
 
-_PAGE = Kind.PAGE  # looked up once: each time takes 0.1 us in Python 3.11
+_PAGE: Final = Kind.PAGE  # looked up once: each time takes 0.1 us in Python 3.11
 
 
 class SitemapCounts(TypedDict):
@@ -66,6 +66,8 @@ class Counters(msgspec.Struct):
                 self.failures += by
             case Kind.EXCLUDED:
                 self.excluded += by
+            case _:
+                assert_never(kind)
 
     @property
     def short_of_credit(self) -> bool:
