@@ -3,7 +3,8 @@
 They are structs of msgspec, which are made in a tenth of the time that frozen dataclasses take.
 
 A URL is carried as a `str` in normal form (`policy.urls`). Closed sets are enums; whoever branches on one matches it
-exhaustively.
+exhaustively. Each look-up of a member takes 0.1 us in Python 3.11: where one is asked for with each URL or link, the module
+looks it up once and gives it a name (`_PAGE = Kind.PAGE`).
 """
 
 from collections.abc import Mapping

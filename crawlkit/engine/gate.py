@@ -20,7 +20,7 @@ class Leave(Enum):
     LATER = auto()  # the host has another time now
 
 
-_GRANTED = Leave.GRANTED  # looked up once: each time takes 0.1 us in Python 3.11
+_GRANTED = Leave.GRANTED  # looked up once (`model`)
 
 
 class Gate:

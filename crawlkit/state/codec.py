@@ -24,7 +24,7 @@ class UrlState(IntEnum):
     SETTLED = 2
 
 
-_SETTLED = UrlState.SETTLED  # looked up once: each time takes 0.1 us in Python 3.11
+_SETTLED = UrlState.SETTLED  # looked up once (`model`)
 
 
 class Head(NamedTuple):

@@ -8,7 +8,7 @@ import msgspec
 
 from crawlkit.model import Kind, OrderReason, Refusal
 
-_PAGE: Final = Kind.PAGE  # looked up once: each time takes 0.1 us in Python 3.11
+_PAGE: Final = Kind.PAGE  # looked up once (`model`)
 
 
 class SitemapCounts(TypedDict):
