@@ -1,8 +1,13 @@
 """Language tags: what `lang`, `hreflang` and Content-Language hold, in one spelling."""
 
 import re
+from functools import lru_cache
 
 _TAG = re.compile(r"[A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8}){0,7}")
+
+# The pages of a site are in few languages; what is longer is not kept in memory.
+_MEMO_ENTRIES = 256
+_MEMO_CHARS = 32
 
 
 def language_tag(text: str | None) -> str | None:
@@ -12,6 +17,10 @@ def language_tag(text: str | None) -> str | None:
     """
     if not text:
         return None
+    return _remembered(text) if len(text) <= _MEMO_CHARS else _spelt(text)
+
+
+def _spelt(text: str) -> str | None:
     tag = text.strip()
     if _TAG.fullmatch(tag) is None:
         return None
@@ -25,3 +34,6 @@ def language_tag(text: str | None) -> str | None:
         else:
             spelt.append(subtag)
     return "-".join(spelt)
+
+
+_remembered = lru_cache(_MEMO_ENTRIES)(_spelt)
