@@ -8,7 +8,7 @@ A page that the tree builder could be hurt by is reduced before, by `skim`.
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from crawlkit.model import FieldValue
 from crawlkit.policy.anchors import read_anchors
 from crawlkit.policy.extract import pick_fields
-from crawlkit.policy.metadata import Attributes, Metadata, read_metadata
+from crawlkit.policy.metadata import Attributes, Metadata, Said, read_metadata
 from crawlkit.policy.page_text import Texts, read_texts
 from crawlkit.policy.parts import found_parts, parts_of
 from crawlkit.policy.skim import TreeSize, skim, tree_size
@@ -94,10 +94,10 @@ def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MO
     told = parts_of(tree) if size is TreeSize.SMALL else found_parts(tree)
     base = _base(told["base"], url, charset)
     joiner = Joiner.at(base, charset)
-    metas = [node.attributes for node in told["meta"]]
+    said = Said.by(told["meta"])
     relations = [node.attributes for node in told["link"]]
-    targets = filter(None, map(refresh_target, (*refresh, *_refreshes(metas))))
-    others = (*_sources(told["frame"], told["iframe"]), next(targets, None))
+    others = [node.attributes.get("src") for node in (*told["frame"], *told["iframe"])]
+    others.append(_target_of_first([*refresh, *[content for pragma, content in said.pragmas if pragma == "refresh"]]))
     nodes = tree.css("a,area") if told["area"] else told["a"]
     follow, is_more = _links(nodes, others, joiner, wanted.most_links)
     return Page(
@@ -106,8 +106,8 @@ def read_page(markup: bytes, url: str, charset: str, wanted: Wanted = NOTHING_MO
         links=tuple(follow),
         nofollow=tuple([i for i, followed in enumerate(follow.values()) if not followed]),
         canonical=_canonical(relations, joiner),
-        directives=_meta_directives(metas, wanted.agent),
-        metadata=read_metadata(tree.root, metas, relations, told, joiner),
+        directives=_meta_directives(said, wanted.agent),
+        metadata=read_metadata(tree.root, said, relations, told, joiner),
         anchors=read_anchors(nodes, follow, joiner) if wanted.anchors else (),
         fields=pick_fields(tree, wanted.rules, base),
         texts=read_texts(tree, told),  # the last: it takes the tree apart
@@ -187,31 +187,26 @@ def _links(
         elif link not in follow:
             follow[link] = False
     for source in others:
-        if source is not None and (link := join(source)) is not None:
+        if source and (link := join(source)) is not None:
             follow[link] = True
     if len(follow) <= most:
         return follow, False
     return dict(itertools.islice(follow.items(), most)), True
 
 
-def _sources(frames: Iterable[LexborNode], iframes: Iterable[LexborNode]) -> Iterator[str]:
-    # No document has both: a frameset takes the place of the body.
-    for node in (*frames, *iframes):
-        if source := node.attributes.get("src"):
-            yield source
+def _target_of_first(refreshes: Iterable[str]) -> str | None:
+    """Return the target of the first refresh that has one."""
+    for content in refreshes:
+        if target := refresh_target(content):
+            return target
+    return None
 
 
-def _refreshes(metas: Iterable[Attributes]) -> Iterator[str]:
-    for attributes in metas:
-        if (attributes.get("http-equiv") or "").lower() == "refresh":
-            yield attributes.get("content") or ""
-
-
-def _meta_directives(metas: Iterable[Attributes], agent: str) -> frozenset[str]:
+def _meta_directives(said: Said, agent: str) -> frozenset[str]:
     found: frozenset[str] = frozenset()
-    for attributes in metas:
-        if (attributes.get("name") or "").strip().lower() in ("robots", agent):
-            found |= robots_directives(attributes.get("content") or "", agent)
+    for name, content in said.named:
+        if name in ("robots", agent):
+            found |= robots_directives(content, agent)
     return found
 
 
@@ -234,8 +229,10 @@ def _title(nodes: Iterable[LexborNode]) -> str | None:
 def _is_in_svg(node: LexborNode) -> bool:
     ancestor = node.parent
     for _ in range(_SVG_LEVELS):
-        if ancestor is None or ancestor.tag == "svg":
-            return ancestor is not None
+        if ancestor is None or (name := ancestor.tag) == "head":  # where most titles are, and no SVG
+            return False
+        if name == "svg":
+            return True
         ancestor = ancestor.parent
     return False
 

@@ -1,9 +1,9 @@
 """What a page says of itself beside its links: description, language, headings, versions in other languages."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
 
+import msgspec
 from selectolax.lexbor import LexborNode
 
 from crawlkit.policy.language import language_tag
@@ -21,7 +21,29 @@ Parts = defaultdict[str, list[LexborNode]]
 Attributes = Mapping[str, str | None]
 
 
-class Metadata(NamedTuple):
+class Said(msgspec.Struct, frozen=True):
+    """What the meta elements of a page say, in their order: what each is about, in lower case, and its content.
+
+    `named` are those with a name, which is stripped; `pragmas` those with a `http-equiv`, which is not.
+    """
+
+    named: list[tuple[str, str]]
+    pragmas: list[tuple[str, str]]
+
+    @classmethod
+    def by(cls, metas: Iterable[LexborNode]) -> "Said":
+        """Return what these meta elements say."""
+        said = cls([], [])
+        for node in metas:
+            attributes = node.attributes
+            if name := attributes.get("name"):
+                said.named.append((name.strip().lower(), attributes.get("content") or ""))
+            if pragma := attributes.get("http-equiv"):
+                said.pragmas.append((pragma.lower(), attributes.get("content") or ""))
+        return said
+
+
+class Metadata(msgspec.Struct, frozen=True):
     """`headings` are the numbers of h1 to h6, none for what is no page; `alternates` pairs of language and URL, as found."""
 
     description: str | None = None
@@ -30,18 +52,17 @@ class Metadata(NamedTuple):
     alternates: tuple[tuple[str, str], ...] = ()
 
 
-def read_metadata(
-    root: LexborNode | None, metas: Sequence[Attributes], links: Iterable[Attributes], parts: Parts, joiner: Joiner
-) -> Metadata:
+def read_metadata(root: LexborNode | None, said: Said, links: Iterable[Attributes], parts: Parts, joiner: Joiner) -> Metadata:
     """Return what the page with the element `root` says of itself.
 
-    `metas` and `links` are the attributes of its meta and link elements.
+    `said` is what its meta elements say, `links` are the attributes of its link elements.
     """
+    translated = [attributes for attributes in links if "hreflang" in attributes]
     return Metadata(
-        description=_description(metas),
-        language=_language(root, metas),
+        description=_description(said),
+        language=_language(root, said),
         headings=tuple([len(parts[tag]) for tag in HEADINGS]),
-        alternates=first_of_each(_alternates(links, joiner)),
+        alternates=first_of_each(_alternates(translated, joiner)) if translated else (),
     )
 
 
@@ -55,30 +76,28 @@ def first_of_each(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ..
     return tuple(found.items())
 
 
-def _description(metas: Iterable[Attributes]) -> str | None:
+def _description(said: Said) -> str | None:
     """Return the first description that is not empty, on one line."""
-    for attributes in metas:
-        if (attributes.get("name") or "").strip().lower() == "description":
-            content = " ".join((attributes.get("content") or "").split())
-            if content:
-                return content[:MOST_DESCRIPTION]
+    for name, content in said.named:
+        if name == "description" and (line := " ".join(content.split())):
+            return line[:MOST_DESCRIPTION]
     return None
 
 
-def _language(root: LexborNode | None, metas: Iterable[Attributes]) -> str | None:
+def _language(root: LexborNode | None, said: Said) -> str | None:
     """Return the language of the root element, else that of a `meta http-equiv=content-language` (HTML Standard 4.2.5.3)."""
     attributes: Attributes = {} if root is None else root.attributes
     language = language_tag(attributes.get("lang")) or language_tag(attributes.get("xml:lang"))
     if language is None:
-        for attributes in metas:
-            if (attributes.get("http-equiv") or "").strip().lower() == "content-language":
-                return language_tag(attributes.get("content"))
+        for pragma, content in said.pragmas:
+            if pragma.strip() == "content-language":
+                return language_tag(content)
     return language
 
 
 def _alternates(links: Iterable[Attributes], joiner: Joiner) -> Iterator[tuple[str, str]]:
     for attributes in links:
-        if "hreflang" not in attributes or "alternate" not in (attributes.get("rel") or "").lower().split():
+        if "alternate" not in (attributes.get("rel") or "").lower().split():
             continue
         language = language_tag(attributes["hreflang"])
         if language and (reference := attributes.get("href")) and (url := joiner.join(reference)):
