@@ -1,8 +1,7 @@
 """Take from an answer all that the crawl keeps of it, so that its body can be dropped."""
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from crawlkit.model import Content, Facts, Response
 from crawlkit.policy.content_type import read_content_type
@@ -52,22 +51,22 @@ def read_answer(
     `rendered` holds is read in the place of its body; digest and size are those of the body all the same.
     """
     headers = _grouped(response.headers)
-    declared = read_content_type(headers[b"content-type"])
+    declared = read_content_type(headers.get(b"content-type", ()))
     success = 200 <= response.status < 300
     page, charset = _NO_PAGE, declared.charset
     if success and (markup := markup_of(response.body, declared)) is not None:
         charset = markup.charset
-        refresh = [value.decode("latin-1") for value in headers[b"refresh"]]
+        refresh = [value.decode("latin-1") for value in headers.get(b"refresh", ())]
         if rendered is None:
             page = read_page(markup.html, url, charset, wanted, refresh)
         else:
             gone = [] if rendered.target is None else [f"0;url={rendered.target}"]
             page = read_page(rendered.markup, rendered.url, charset, wanted, (*gone, *refresh))
-    directives = page.directives.union(*_header_directives(headers[b"x-robots-tag"], wanted.agent))
+    directives = page.directives.union(*_directives_of(headers.get(b"x-robots-tag", ()), wanted.agent))
     follows = directives.isdisjoint(("nofollow", "none"))
     metadata, texts = page.metadata, page.texts
     words, text_digest = (None, None) if texts is None else weigh(texts.main)
-    related = headers[b"link"] if success else ()
+    related = headers.get(b"link", ()) if success else ()
     return Facts(
         status=response.status,
         content_type=declared.essence,
@@ -78,18 +77,18 @@ def read_answer(
         digest=f"sha256:{hashlib.sha256(response.body).hexdigest()}",
         links=page.links,
         nofollow=page.nofollow if follows else tuple(range(len(page.links))),
-        canonical=page.canonical or linked_canonical(url, related),
+        canonical=page.canonical or (linked_canonical(url, related) if related else None),
         admits_canonical=follows,
-        location=_location(url, headers[b"location"]) if response.status in REDIRECTS else None,
-        retry_after=_first(headers[b"retry-after"]),
+        location=_location(url, headers.get(b"location", ())) if response.status in REDIRECTS else None,
+        retry_after=_first(headers.get(b"retry-after")),
         directives=tuple(sorted(directives)),
         sketch=None if texts is None else sketch_of(texts.visible, url) if sketched else (),
         description=metadata.description,
-        language=metadata.language or language_tag(b",".join(headers[b"content-language"]).decode("latin-1")),
+        language=metadata.language or language_tag(b",".join(headers.get(b"content-language", ())).decode("latin-1")),
         headings=metadata.headings,
         alternates=first_of_each((*metadata.alternates, *linked_alternates(url, related))) if related else metadata.alternates,
-        etag=_first(headers[b"etag"]),
-        last_modified=_first(headers[b"last-modified"]),
+        etag=_first(headers.get(b"etag")),
+        last_modified=_first(headers.get(b"last-modified")),
         words=words,
         text_digest=text_digest,
         fields=page.fields,
@@ -98,11 +97,12 @@ def read_answer(
     )
 
 
-def _grouped(headers: Iterable[tuple[bytes, bytes]]) -> defaultdict[bytes, list[bytes]]:
-    grouped: defaultdict[bytes, list[bytes]] = defaultdict(list)
+def _grouped(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
+    """Return the values of those fields that are read and there."""
+    grouped: dict[bytes, list[bytes]] = {}
     for name, value in headers:
         if name in _READ:
-            grouped[name].append(value)
+            grouped.setdefault(name, []).append(value)
     return grouped
 
 
@@ -112,13 +112,12 @@ def _content(page: Page, wanted: Wanted) -> Content | None:
     return Content(text, page.anchors) if text is not None or page.anchors else None
 
 
-def _first(values: Sequence[bytes]) -> str | None:
+def _first(values: Sequence[bytes] | None) -> str | None:
     return values[0].decode("latin-1") if values else None
 
 
-def _header_directives(values: Iterable[bytes], agent: str) -> Iterator[frozenset[str]]:
-    for value in values:
-        yield robots_directives(value.decode("latin-1"), agent)
+def _directives_of(values: Iterable[bytes], agent: str) -> list[frozenset[str]]:
+    return [robots_directives(value.decode("latin-1"), agent) for value in values]
 
 
 def _location(url: str, values: Iterable[bytes]) -> str | None:

@@ -52,7 +52,7 @@ def read_texts(tree: LexborHTMLParser, parts: Parts) -> Texts:
         return Texts("", "")
     visible = tree.root.text(separator=BREAK, skip_empty=True)
     body = _body_text(tree, visible)
-    if any(parts[name] for name in LANDMARKS) and take_out(tree):
+    if not parts.keys().isdisjoint(LANDMARKS) and take_out(tree):
         return Texts(visible, _text(tree.body) or body)
     return Texts(visible, body)
 
