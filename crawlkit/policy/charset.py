@@ -66,14 +66,17 @@ def detect(body: bytes, header_charset: str | None) -> str:
     What declares nothing is `utf-8` if it holds characters of UTF-8 and nothing else, even if its last one is cut; else
     what it declares further down, else `windows-1252`. Never raises.
     """
+    head = body[:PRESCAN_BYTES]
+    return detect_plainly(head, header_charset) or prescan(head) or _guess(body)
+
+
+def detect_plainly(beginning: bytes, header_charset: str | None) -> str | None:
+    """Return what `detect` does of all documents that begin so, with no mark cut, None where it may depend on more."""
     for mark, name in _BOMS:
-        if body.startswith(mark):
+        if beginning.startswith(mark):
             return name
     declared = encoding_name(header_charset) if header_charset else None
-    if declared:
-        return declared
-    head = body[:PRESCAN_BYTES]
-    return "utf-8" if _PLAINLY_UTF8.match(head) else prescan(head) or _guess(body)
+    return declared or ("utf-8" if _PLAINLY_UTF8.match(beginning) else None)
 
 
 def decode(body: bytes, encoding: str) -> str:

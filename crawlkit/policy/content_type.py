@@ -104,6 +104,11 @@ def sniff(body: bytes, declared: str | None) -> str | None:
     return None
 
 
+def sniff_plainly(beginning: bytes, declared: str | None) -> str | None:
+    """Return what `sniff` does of all bodies that begin so, None where it may depend on more."""
+    return sniff(beginning, declared) if _HTML_START.match(beginning) else None
+
+
 def _sniff_start(head: bytes) -> str | None:
     if _HTML_START.match(head):
         return HTML

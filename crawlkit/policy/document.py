@@ -1,16 +1,21 @@
 """The document in an answer: what HTML it holds, in UTF-8, for a parser or a browser."""
 
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from crawlkit.model import Response
-from crawlkit.policy.charset import decode, detect
-from crawlkit.policy.content_type import XHTML, ContentType, read_content_type, sniff
+from crawlkit.policy.charset import PRESCAN_BYTES, decode, detect, detect_plainly
+from crawlkit.policy.content_type import XHTML, ContentType, read_content_type, sniff, sniff_plainly
 from crawlkit.policy.links import xhtml_as_html
 from crawlkit.rendering import Document
 
 _UTF8_BOM: Final = b"\xef\xbb\xbf"
+
+# The pages of a site begin alike, up to where they declare their encoding.
+_MEMO_ENTRIES: Final = 64
+
 _HOLDS_IN_A_BROWSER: Final = (b"content-security-policy",)
 
 
@@ -23,12 +28,22 @@ class Markup(msgspec.Struct, frozen=True):
 
 def markup_of(body: bytes, declared: ContentType) -> Markup | None:
     """Return the HTML in the body of a 2xx answer, None if it is none by its type, or by its start where there is no type."""
-    kind = sniff(body, declared.essence)
+    declaration = 0 if declared.charset else max(0, body.find(b"charset", 0, PRESCAN_BYTES))
+    kind, charset = _plainly(body[: body.find(b">", declaration, PRESCAN_BYTES) + 1], declared)
+    kind = kind or sniff(body, declared.essence)
     if kind is None:
         return None
-    charset = detect(body, declared.charset)
+    charset = charset or detect(body, declared.charset)
     markup = _as_utf8(body, charset)
     return Markup(xhtml_as_html(markup) if kind == XHTML else markup, charset)
+
+
+@lru_cache(_MEMO_ENTRIES)
+def _plainly(beginning: bytes, declared: ContentType) -> tuple[str | None, str | None]:
+    """Return as what HTML documents that begin so, up to a `>`, are parsed, and their encoding; None where more may count."""
+    if not beginning:
+        return None, None
+    return sniff_plainly(beginning, declared.essence), detect_plainly(beginning, declared.charset)
 
 
 def document_of(url: str, response: Response) -> Document | None:
