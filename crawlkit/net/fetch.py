@@ -19,7 +19,7 @@ from crawlkit.net.capture import Capture
 from crawlkit.net.deadline import Deadline, Deadlines
 from crawlkit.net.decode import ACCEPT_ENCODING, BodyDecoder
 from crawlkit.net.proxy import ProxyFailedError
-from crawlkit.net.request import Get, Origin, fields_of, lines_of
+from crawlkit.net.request import Body, Get, Origin, fields_of, lines_of
 from crawlkit.net.resolver import AddressRefusedError, GuardedResolver
 
 _Answer = TypeVar("_Answer")
@@ -181,7 +181,12 @@ class Fetcher:
             return FetchFailure(Reason.PROTOCOL, f"transfer coding {b', '.join(transfer)!r}")
         codings = [value for name, value in headers if name == b"content-encoding"] if b"content-encoding" in told else ()
         body = BodyDecoder(codings, self.max_body_bytes)
-        broken = not await self._collect(stream if capture is None else capture.watch(stream), body)
+        rest = stream.rest() if capture is None and isinstance(stream, Body) else None
+        if rest is not None:
+            broken = False
+            body.feed(rest)
+        else:
+            broken = not await self._collect(stream if capture is None else capture.watch(stream), body)
         content, cut = body.finish()
         return Response(status, headers, content, broken or cut)
 

@@ -31,8 +31,10 @@ class Pool:
     def take(self, origin: Origin) -> Connection | None:
         """Return the idle connection to `origin` that was used last, if there is one."""
         while kept := self._of_origin.get(origin):
-            connection = kept[-1]
-            self._forget(connection)
+            connection = kept.pop()
+            if not kept:
+                del self._of_origin[origin]
+            del self._idle[connection]
             if not connection.lost and not connection.has_unread:
                 return connection
             connection.abort()

@@ -17,7 +17,7 @@ from crawlkit.net.capture import WIRE, Wire
 from crawlkit.net.connect import Direct
 from crawlkit.net.pool import Pool
 from crawlkit.net.proxy import PROXY_REFUSES, Proxy, ThroughProxy, refusal
-from crawlkit.net.request import Get, Origin, Received, lines_of, origin_of
+from crawlkit.net.request import Body, Get, Origin, Received, lines_of, origin_of
 from crawlkit.net.resolver import GuardedResolver, host_port
 from crawlkit.net.wire import Connection, Forward
 
@@ -27,7 +27,7 @@ Transport = httpx.AsyncBaseTransport
 """The seam: what a crawl fetches through. Any httpx transport fits."""
 
 
-class _Body(httpx.AsyncByteStream):
+class _Body(Body):
     """The body of an answer in the pieces that the socket gave, most pages in one.
 
     No generator, which would be left hanging when reading stops early.
@@ -37,6 +37,10 @@ class _Body(httpx.AsyncByteStream):
         self._pool = pool
         self._origin = origin
         self._connection: Connection | None = connection
+
+    def rest(self) -> bytes | None:
+        """Return what is left to be read if all of it is here."""
+        return None if self._connection is None else self._connection.rest()
 
     def __aiter__(self) -> "_Body":
         return self

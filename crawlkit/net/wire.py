@@ -122,13 +122,10 @@ class Connection(asyncio.Protocol):
 
         A server that gives up an idle connection may say 408 on it (RFC 9110 section 15.5.9). 0.9 us.
         """
-        if self._transport is None:
-            return True
-        socket = self._transport.get_extra_info("socket")
+        socket = None if self._transport is None else self._transport.get_extra_info("socket")
         if socket is None:  # TLS has lost it, and the protocol above is not told yet
             return True
-        if self._poll is None:
-            self._poll = _watching(socket)
+        self._poll = self._poll or _watching(socket)
         return bool(self._poll.poll(0))
 
     async def ask(self, request: bytes) -> None:
@@ -166,6 +163,10 @@ class Connection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
         return body
+
+    def rest(self) -> bytes | None:
+        """Return what `take` would, if all of the answer is here."""
+        return self.take() if self._phase is _WHOLE else None
 
     def abort(self) -> None:
         """Close at once, whatever is under way; one that is not open yet is closed when it is."""
