@@ -5,6 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
+from crawlkit.engine.pace import Pace
 from crawlkit.state.checkpoint import Summary
 from crawlkit.state.hosts import HostRecord
 
@@ -35,13 +36,6 @@ class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
     pages: int
     in_flight: int
     next_s: float | None
-
-
-class Pace(msgspec.Struct, frozen=True):
-    """How many URLs settled over the last `over_s` seconds of this run, at most a minute; none where it has just begun."""
-
-    settled: int
-    over_s: float
 
 
 class Live(msgspec.Struct, frozen=True):

@@ -1,39 +1,16 @@
-"""A look at a crawl while it runs: sums of this moment, the pace of late, its hosts.
+"""A look at a crawl while it runs: sums of this moment, its hosts.
 
 Nothing here waits or takes long: a look at all hosts goes in steps, between which whoever asks lets the loop go on.
 """
 
-from collections import deque
-
 from crawlkit.engine.coordinator import Coordinator
-from crawlkit.engine.figures import HostFigures, Pace, first_hosts, host_figures
+from crawlkit.engine.figures import HostFigures, first_hosts, host_figures
 from crawlkit.state import keys
 from crawlkit.state.checkpoint import Summary
 from crawlkit.state.hosts import Host, HostRecord
 
-PACE_OVER_S = 60.0
 HOSTS_A_STEP = 512
 """Host records that are looked at in one step: about 3 ms."""
-
-
-class Pacer:
-    """Takes samples of how many URLs have settled."""
-
-    def __init__(self) -> None:
-        self._samples: deque[tuple[float, int]] = deque()
-
-    def sample(self, coordinator: Coordinator, now: float) -> None:
-        """Take one; about once a second is enough."""
-        self._samples.append((now, coordinator.state.counters.records))
-        while len(self._samples) > 2 and now - self._samples[1][0] >= PACE_OVER_S:
-            self._samples.popleft()
-
-    def pace(self, coordinator: Coordinator, now: float) -> Pace:
-        """Return the pace up to `now`."""
-        if not self._samples:
-            return Pace(0, 0.0)
-        then, settled = self._samples[0]
-        return Pace(coordinator.state.counters.records - settled, round(now - then, 3))
 
 
 def summary_of(coordinator: Coordinator, now: float) -> Summary:

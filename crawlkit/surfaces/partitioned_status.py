@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from crawlkit.engine.figures import Live, Pace, first_hosts
+from crawlkit.engine.figures import Live, first_hosts
 from crawlkit.engine.lately import Lately, merged_lately
+from crawlkit.engine.pace import Pace
 from crawlkit.engine.partitions import Partitions
 from crawlkit.state.checkpoint import Summary, merged_summary, read_summary
 from crawlkit.state.directory import is_held
