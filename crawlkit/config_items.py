@@ -9,7 +9,9 @@ import re
 import warnings
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 ItemCheck = Callable[[str], str]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -46,7 +48,7 @@ class SecretPlace(StrEnum):
     FILE = "file"
 
 
-class PluginPlace(NamedTuple):
+class PluginPlace(msgspec.Struct, frozen=True):
     """One item of `plugin`: a file or, where that is None, an entry point; its digest or version when the crawl began."""
 
     file: str | None
@@ -54,7 +56,7 @@ class PluginPlace(NamedTuple):
     pin: str | None
 
 
-class Credential(NamedTuple):
+class Credential(msgspec.Struct, frozen=True):
     """One item of `auth`: the secret for `host` (as in a URL's normal form, no brackets) is at `name` of `place`."""
 
     host: str
@@ -62,7 +64,7 @@ class Credential(NamedTuple):
     name: str
 
 
-class Header(NamedTuple):
+class Header(msgspec.Struct, frozen=True):
     """One item of `header`: its `value` or, where that is None, the `place` and `place_name` where it is read."""
 
     name: str
@@ -144,8 +146,8 @@ def check_plugin(item: str) -> str:
 
 def check_credential(item: str) -> str:
     """Check a `HOST=env:NAME` or `HOST=file:PATH`."""
-    host, place, name = parse_credential(item)
-    return f"{f'[{host}]' if ':' in host else host}={place}:{name}"
+    found = parse_credential(item)
+    return f"{f'[{found.host}]' if ':' in found.host else found.host}={found.place}:{found.name}"
 
 
 def check_secret_place(text: str) -> str:

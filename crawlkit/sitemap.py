@@ -1,7 +1,6 @@
 """What a sitemap says, as values that cross boundaries: `policy.sitemaps` reads it, the engine admits what it names."""
 
 from enum import StrEnum
-from typing import NamedTuple
 
 import msgspec
 
@@ -20,7 +19,7 @@ class SitemapForm(StrEnum):
     NONE = "none"  # no sitemap at all
 
 
-class SitemapEntry(NamedTuple):
+class SitemapEntry(msgspec.Struct, frozen=True):
     """A URL that a sitemap names, in normal form: when it was changed last (UTC, like `2014-06-03T10:30:00Z`), 0 to 1."""
 
     url: str

@@ -66,11 +66,12 @@ class Abroad:
 
     def meet_entry(self, host: str, entry: SitemapEntry) -> None:
         """Post a URL of a foreign host that a sitemap names, with what that says of it."""
-        url, lastmod, priority = entry
-        if lastmod is None and priority is None:
-            self.meet(host, Edge(url, 0, 0), None, Source.SITEMAP)
+        if entry.lastmod is None and entry.priority is None:
+            self.meet(host, Edge(entry.url, 0, 0), None, Source.SITEMAP)
         else:
-            self._post(host, Letter(LetterKind.LINK, url, source=Source.SITEMAP, lastmod=lastmod, priority=priority))
+            self._post(
+                host, Letter(LetterKind.LINK, entry.url, source=Source.SITEMAP, lastmod=entry.lastmod, priority=entry.priority)
+            )
 
     def meet_sitemap(self, host: str, url: str, level: int) -> None:
         """Post a sitemap on a foreign host, unless it was posted with that level or a lower one."""

@@ -6,7 +6,7 @@ The settings, which are stored, say only where a secret is; what is read from th
 import base64
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -18,7 +18,7 @@ from crawlkit.net.fetch import ExtraHeaders
 _MOST_FILE_BYTES: Final = 64 * 1024
 
 
-class _Secret(NamedTuple):
+class _Secret(msgspec.Struct, frozen=True):
     """Where a secret is, and what it is for, as a message begins."""
 
     purpose: str
@@ -40,10 +40,10 @@ def carried_by(config: Config, environ: Mapping[str, str]) -> Carried:
     """Return what `config` has requests carry, secrets read from `environ` and files; ConfigError names what is not there."""
     authorization: dict[str, bytes] = {}
     for item in config.auth:
-        host, place, name = parse_credential(item)
-        if host in authorization:
-            raise ConfigError(f"auth: {host}: given twice")
-        authorization[host] = _basic(_Secret(f"auth: {host}", place, name), environ)
+        found = parse_credential(item)
+        if found.host in authorization:
+            raise ConfigError(f"auth: {found.host}: given twice")
+        authorization[found.host] = _basic(_Secret(f"auth: {found.host}", found.place, found.name), environ)
     everywhere = tuple(_header(parse_header(item), environ) for item in config.header)
     extra = ExtraHeaders(everywhere, authorization)
     if config.proxy is None or config.proxy_auth is None:
@@ -53,7 +53,7 @@ def carried_by(config: Config, environ: Mapping[str, str]) -> Carried:
 
 def environment_names(config: Config) -> frozenset[str]:
     """Return the names of the environment variables that hold secrets of `config`."""
-    places = [parse_credential(item)[1:] for item in config.auth]
+    places = [(found.place, found.name) for found in map(parse_credential, config.auth)]
     places += [(header.place, header.place_name) for header in map(parse_header, config.header) if header.value is None]
     places += [] if config.proxy_auth is None else [parse_secret_place(config.proxy_auth)]
     return frozenset(name for place, name in places if place is SecretPlace.ENV)

@@ -65,7 +65,7 @@ def read_answer(
     directives = page.directives.union(*_directives_of(headers.get(b"x-robots-tag", ()), wanted.agent))
     follows = directives.isdisjoint(("nofollow", "none"))
     metadata, texts = page.metadata, page.texts
-    words, text_digest = (None, None) if texts is None else weigh(texts.main)
+    weighed = None if texts is None else weigh(texts.main)
     related = headers.get(b"link", ()) if success else ()
     return Facts(
         status=response.status,
@@ -89,8 +89,8 @@ def read_answer(
         alternates=first_of_each((*metadata.alternates, *linked_alternates(url, related))) if related else metadata.alternates,
         etag=_first(headers.get(b"etag")),
         last_modified=_first(headers.get(b"last-modified")),
-        words=words,
-        text_digest=text_digest,
+        words=None if weighed is None else weighed.words,
+        text_digest=None if weighed is None else weighed.digest,
         fields=page.fields,
         simhash=simhash_of(texts.main) if texts is not None and wanted.simhash else None,
         content=_content(page, wanted),

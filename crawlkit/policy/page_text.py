@@ -6,8 +6,8 @@ hide is not known and counts as visible.
 """
 
 import hashlib
-from typing import NamedTuple
 
+import msgspec
 from bitarray import bitarray
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -31,7 +31,7 @@ _IS_LETTER = bytes(byte not in _BLANKS for byte in range(256))
 _BYTES_AT_ONCE = 65_536
 
 
-class Texts(NamedTuple):
+class Texts(msgspec.Struct, frozen=True):
     """The text of all nodes, and the main text; nodes are separated by `BREAK`."""
 
     visible: str
@@ -92,7 +92,7 @@ def _is_in_a_section(node: LexborNode) -> bool:
     return False
 
 
-class TextFacts(NamedTuple):
+class TextFacts(msgspec.Struct, frozen=True):
     """How many words a text has, and `sha256:...` of it without white space, None where there is no word."""
 
     words: int

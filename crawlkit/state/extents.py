@@ -4,7 +4,7 @@ They are known only when the archive's bytes are on disk, which is on the writer
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -114,7 +114,7 @@ class Extents:
             self._store.unstage(keys.archive_file_key(file))
 
 
-class Archive(NamedTuple):
+class Archive(msgspec.Struct, frozen=True):
     """The rows of one archive, the id that its files are named by, and the folder below the crawl's that `warc/` lies in.
 
     A crawl in partitions has one for each of them, in `partitions/000/` and so on.

@@ -77,11 +77,11 @@ def _key(url: str, *, own: bool) -> str:
 def _render(sitemap: Sitemap) -> Reply:
     root, entry = ("sitemapindex", "sitemap") if sitemap.form is SitemapForm.INDEX else ("urlset", "url")
     items = "".join(
-        f"<{entry}><loc>{escape(url)}</loc>"
-        + ("" if lastmod is None else f"<lastmod>{lastmod}</lastmod>")
-        + ("" if priority is None else f"<priority>{priority}</priority>")
+        f"<{entry}><loc>{escape(named.url)}</loc>"
+        + ("" if named.lastmod is None else f"<lastmod>{named.lastmod}</lastmod>")
+        + ("" if named.priority is None else f"<priority>{named.priority}</priority>")
         + f"</{entry}>"
-        for url, lastmod, priority in sitemap.entries
+        for named in sitemap.entries
     )
     return Reply(200, (("content-type", "application/xml"),), f"<{root}>{items}</{root}>".encode())
 

@@ -12,11 +12,14 @@ from crawlkit.surfaces.commands import PLACES, Commands
 from tests.processes import run
 
 SELDOM_NEEDED = (
-    "certifi", "importlib.metadata", "opentelemetry", "playwright", "prometheus_client", "ray", "rich", "tomllib",
-    "crawlkit.archive.writer", "crawlkit.cluster", "crawlkit.engine.explain", "crawlkit.engine.partitions",
-    "crawlkit.engine.rendering.pages", "crawlkit.engine.rendering.pieces", "crawlkit.net.http2", "crawlkit.net.http_server",
-    "crawlkit.policy.markup", "crawlkit.policy.sitemaps", "crawlkit.policy.tree_cost",
-    "crawlkit.surfaces.live_page", "crawlkit.surfaces.metrics", "crawlkit.testing",
+    "certifi", "importlib.metadata", "opentelemetry", "playwright", "prometheus_client", "publicsuffixlist", "ray",
+    "rich", "shlex", "tomllib",
+    "crawlkit.archive.writer", "crawlkit.cluster", "crawlkit.engine.explain", "crawlkit.engine.figures",
+    "crawlkit.engine.partitions", "crawlkit.engine.plugging", "crawlkit.engine.rendering.pages",
+    "crawlkit.engine.rendering.pieces", "crawlkit.engine.steering", "crawlkit.net.http2", "crawlkit.net.http_server",
+    "crawlkit.plugins", "crawlkit.policy.markup", "crawlkit.policy.sitemaps", "crawlkit.policy.tree_cost",
+    "crawlkit.state.looking", "crawlkit.state.moving",
+    "crawlkit.surfaces.control.answering", "crawlkit.surfaces.live_page", "crawlkit.surfaces.metrics", "crawlkit.testing",
 )  # fmt: skip
 """What a crawl of http needs for some settings alone, each one to thirty milliseconds of a start."""
 

@@ -114,13 +114,13 @@ def archive_places(url: str, looking: Looking) -> tuple[ArchivePlace, ...]:
     """Return where the URL's exchanges lie, in the order of the archive, as of the last checkpoint."""
     return tuple(
         ArchivePlace(
-            file=f"{folder}{FOLDER}/{file_name(crawl_id, extent.file)}",
+            file=f"{archive.folder}{FOLDER}/{file_name(archive.crawl_id, extent.file)}",
             offset=extent.offset,
             length=extent.lengths[0],
             role=extent.role.name.lower(),
             status=extent.status,
             fetched_at=extent.started_s,
         )
-        for extents, crawl_id, folder in looking.archives
-        for extent in extents.of_url(url)
+        for archive in looking.archives
+        for extent in archive.extents.of_url(url)
     )

@@ -23,9 +23,9 @@ def write_cdxj(job: ExportJob) -> int:
     for _ in job.records():  # the sidecar counts them
         pass
     lines = (
-        cdxj_line(extent, crawl_id, f"{folder}{FOLDER}/" if folder else "")
-        for extents, crawl_id, folder in crawl.archives
-        for extent in extents.walk()
+        cdxj_line(extent, archive.crawl_id, f"{archive.folder}{FOLDER}/" if archive.folder else "")
+        for archive in crawl.archives
+        for extent in archive.extents.walk()
         if is_indexed(extent)
     )
     count = 0
