@@ -58,6 +58,7 @@ class Budget:
         self._templates = templates
         self._most = most
         self._start = spare_at_first(most)
+        self._kept_back = 0
         self.dry: set[str] = set()
         """Templates that found no credit since any was given: links to these are met by the hundred."""
 
@@ -69,7 +70,7 @@ class Budget:
         if name in self.dry:
             return False
         template = self._templates.get(name)
-        if template.credit:
+        if template.credit > self._kept_back:
             template.credit -= 1
         else:
             host = self.host(url)
@@ -83,6 +84,12 @@ class Budget:
             self._templates.changed(host)
         self._templates.changed(template)
         return True
+
+    def keep_back(self, credit: int) -> None:
+        """Leave `credit` of each template to links that wait, from now on."""
+        if credit < self._kept_back:
+            self.dry.clear()
+        self._kept_back = credit
 
     def is_curious(self, url: str, via: str | None) -> bool:
         """Whether it matters if the page at `url` is fresh: to its own template, or to that of the page which led to it."""

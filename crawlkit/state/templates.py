@@ -3,6 +3,7 @@
 What is counted for what is decided by the engine (`engine.budget`); here it is kept.
 """
 
+from bisect import insort
 from collections import OrderedDict
 
 import msgspec
@@ -21,6 +22,7 @@ UNSAVED_PAGES = 16
 would be most of what a broad crawl writes."""
 
 ROWS_A_LOOK = 64
+KEYS_IN_A_WINDOW = 128
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -63,8 +65,8 @@ _held_decoder = msgspec.msgpack.Decoder(HeldRow)
 class Account:
     """A template or a host in memory. Whoever changes it tells `Templates.changed`.
 
-    `unsaved_pages` counts what `memory` was told since it was staged. `window` holds keys of held rows that come next,
-    `cursor` is where they are read on, so that no look-up passes over those that were taken.
+    `unsaved_pages` counts what `memory` was told since it was staged. `window` holds keys of held rows that come next, in
+    order; `cursor` is where they are read on, so that no look-up passes over those that were taken.
     """
 
     __slots__ = (
@@ -174,9 +176,15 @@ class Templates:
     # Held pages ------------------------------------------------------------------------------------------------------
 
     def hold(self, host: Account, depth: int, row: HeldRow) -> bool:
-        """Let the links of a page wait, in the order of depth; False if they did already."""
+        """Let the links of a page wait, in the order of depth; False if they did already.
+
+        One that comes before those that are next is released before them, so that the nearest pages are not passed over.
+        """
         key = keys.held_key(host.key, depth, row.url)
         new = self._store.get(key) is None
+        if new and key + b"\0" != host.cursor and key < (host.window[-1] if host.window else host.cursor):
+            insort(host.window, key)
+            del host.window[KEYS_IN_A_WINDOW:]
         host.held += new
         self.changed(host)
         self._store.stage(key, _encode(row))
@@ -205,9 +213,9 @@ class Templates:
         for start in (host.cursor or prefix, prefix):
             if not host.window:
                 rows = self._store.scan(keys.HELD, start, ROWS_A_LOOK)
-                host.window = [key for key, _ in reversed(rows) if key.startswith(prefix)]
+                host.window = [key for key, _ in rows if key.startswith(prefix)]
             if host.window:
-                key = host.window.pop()
+                key = host.window.pop(0)
                 value = self._store.get(key)
                 if value is None:
                     break
@@ -217,6 +225,15 @@ class Templates:
                 self._store.unstage(key)
                 return decode_held(value)
         raise damaged("pages should wait for the budget of a template, but there are none")
+
+    def turn_back(self, host: Account) -> bool:
+        """Let the page of a host that was released last come next again; False if it does not wait any more."""
+        key = host.cursor[:-1]
+        if self._store.get(key) is None:
+            return False
+        host.window.insert(0, key)
+        host.cursor = key
+        return True
 
     def holder(self) -> Account:
         """Return the next host for which pages wait; after the last host the first is next."""

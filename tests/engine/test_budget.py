@@ -219,6 +219,16 @@ def test_a_template_that_found_no_credit_pays_once_any_is_given(state: CrawlStat
     assert paid(some, "/a/", 100) == 1
 
 
+def test_some_credit_is_left_to_links_that_wait(state: CrawlState) -> None:
+    some = Budget(state.templates, 3)
+    paid(some, "/a/", 100)
+    some.grant(f"{HOST}/a/{n}" for n in range(10))
+    some.keep_back(4)
+    assert paid(some, "/a/", 100) == 6
+    some.keep_back(0)
+    assert paid(some, "/a/", 100) == 4
+
+
 def test_templates_without_credit_are_remembered_within_bounds(state: CrawlState, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pricing, "MOST_DRY", 2)
     some = Budget(state.templates, 1)
