@@ -49,6 +49,9 @@ def test_the_nearest_links_that_wait_are_paid_first(tmp_path: Path) -> None:
 def test_a_page_is_paid_to_its_end_before_the_next_one(tmp_path: Path) -> None:
     vias: list[str | None] = []
 
+    def note(record: Record) -> None:
+        vias.append(record.via)
+
     def answer(target: str) -> Facts:
         if target.startswith("/list/"):
             return plain(target, "A listing", [f"/item/{number_in(target)}{n}" for n in range(100, 200)])
