@@ -149,11 +149,10 @@ class Worker:
             return await asyncio.to_thread(read)
 
     async def _read(self, url: str, response: Response, *, sketched: bool, rendered: Rendered | None = None) -> Facts:
-        read = partial(read_answer, url, response, self._wanted, sketched=sketched, rendered=rendered)
         if len(response.body if rendered is None else rendered.markup) <= INLINE_BODY_BYTES:
-            return read()
+            return read_answer(url, response, self._wanted, sketched=sketched, rendered=rendered)
         async with self._reading:
-            return await asyncio.to_thread(read)
+            return await asyncio.to_thread(read_answer, url, response, self._wanted, sketched=sketched, rendered=rendered)
 
 
 def _veil(config: Config) -> Veil:
