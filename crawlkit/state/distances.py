@@ -18,7 +18,7 @@ from crawlkit.state.seen import SeenSet
 from crawlkit.state.store import Store
 
 ROWS_IN_MEMORY = 1024
-_SETTLED = UrlState.SETTLED
+_SETTLED = UrlState.SETTLED  # looked up once (`model`)
 
 
 class Distances:
