@@ -3,6 +3,9 @@
 import random
 from typing import Any
 
+from crawlkit.config import Config
+from crawlkit.testing.world import World
+
 
 def depth_limits(rng: random.Random) -> list[int | None]:
     """Return the depth limits in force, one after the other."""
@@ -10,6 +13,11 @@ def depth_limits(rng: random.Random) -> list[int | None]:
     if first is None or rng.random() < 0.4:
         return [first]
     return [first, first + rng.randint(1, 3), rng.choice((None, first + 4))]
+
+
+def drawn_budget(world: World, seed: int) -> int:
+    """Return a template budget: a very small one where pages have texts, which may earn more."""
+    return random.Random(f"budget {seed}").choice((1, 1, 2, 3, 5)) if world.has_texts else Config().template_budget
 
 
 def manners(rng: random.Random) -> dict[str, Any]:

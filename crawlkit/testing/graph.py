@@ -91,18 +91,20 @@ class Graph:
         max_depth: int | None = None,
         scope: Collection[str] | None = None,
         sitemap: Collection[str] = (),
+        within: Collection[str] | None = None,
     ) -> dict[str, Answer]:
         """Return every URL a crawl from `seeds` (all front pages if none are given) admits, with its answer.
 
         `sitemap` are URLs that sitemaps name; out of scope they count for nothing.
         `scope` is a set of host names, by default those of the seeds. Depth and hops are each the least over all ways:
-        each URL is looked at again whenever one of its two falls, until nothing changes.
+        each URL is looked at again whenever one of its two falls, until nothing changes. No way leads out of `within`.
         """
         starts = seeds or self.seeds
         hosts = {urlsplit(url).hostname for url in starts} if scope is None else set(scope)
 
         def counts(edge: tuple[str, int, int]) -> bool:
-            return urlsplit(edge[0]).hostname in hosts and (max_depth is None or edge[1] <= max_depth)
+            is_out = within is not None and edge[0] not in within
+            return not is_out and urlsplit(edge[0]).hostname in hosts and (max_depth is None or edge[1] <= max_depth)
 
         named = {url for url in sitemap if counts((url, 0, 0))}
         found = self._distances({*starts, *named}, counts)

@@ -16,7 +16,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,10 +38,11 @@ from crawlkit.testing.archived import archive_settings
 from crawlkit.testing.clock import ManualClock
 from crawlkit.testing.draws import depth_limits
 from crawlkit.testing.draws import manners as drawn_manners
+from crawlkit.testing.outcome import check_outcome, dump, report_of
 from crawlkit.testing.partition import Scene
 from crawlkit.testing.partitioned_run import Figures, Places, Run
-from crawlkit.testing.simulation import Simulation, check_records, dump, naming
-from crawlkit.testing.watch import TrapMet, Watch, check_for_traps, require
+from crawlkit.testing.simulation import Simulation, naming
+from crawlkit.testing.watch import Watch, check_for_traps, require
 from crawlkit.testing.ways import Post, Weather
 from crawlkit.testing.world import RETRIES, make_divided_world
 
@@ -84,11 +84,6 @@ class PartitionedSimulation:
             **drawn_manners(self.rng),
             **archive_settings(self.fate),
         )
-
-    def spend_freely(self) -> None:
-        """Crawl with the usual template budget."""
-        self.budget = Config().template_budget
-        self.config = replace(self.config, template_budget=self.budget)
 
     def run(self) -> bytes:
         """Crawl to the end; return the dump of the records. SimulationError if a promise is broken on the way."""
@@ -182,15 +177,14 @@ class PartitionedSimulation:
             require(posted == taken, f"{posted} letters were posted and {taken} taken in")
             self.figures.letters += posted
             counters = [state.counters for state in states]
-            check_for_traps(summed(counters))
             records = [list(state.pages.walk()) for state in states]
         for number, own in enumerate(records):
             for record in own:
                 require(self.owners.of(host_of(record.url)) == number, f"{record.url} is in partition {number}")
             require(counters[number].finished, f"partition {number} does not say that it has finished")
         united = sorted((record for own in records for record in own), key=lambda record: record.url.encode())
-        check_records({record.url: record for record in united}, self.expected)
         total = summed(counters)
+        check_outcome(self.world, self.limits[-1], {record.url: record for record in united}, total)
         kinds = [record.kind for record in united]
         counted = (total.pages, total.redirects, total.failures, total.excluded)
         require(counted == tuple(kinds.count(kind) for kind in type(kinds[0])), f"the counters say {counted}")
@@ -200,7 +194,8 @@ class PartitionedSimulation:
         transient = {OrderReason.TRANSIENT} if any(is_transient(record.reason) for record in united) else set[str]()
         if total.sitemaps_failed:  # that of a host whose robots.txt could not be had, perhaps
             transient |= total.reasons & {OrderReason.TRANSIENT}
-        require(total.reasons == transient, f"the report is said to depend on {total.reasons}")
+        require(total.reasons - {OrderReason.TRAP} == transient, f"the report is said to depend on {total.reasons}")
+        check_for_traps(total)
         return dump(united)
 
 
@@ -223,23 +218,17 @@ def simulated(kind: Callable[[int, Path], S], seed: int, module: str) -> S:
         tempfile.TemporaryDirectory(dir=shared_memory if shared_memory.is_dir() else None) as directory,
     ):
         divided = kind(seed, Path(directory) / "divided")
-        try:
-            whole = _undisturbed(seed, Path(directory) / "whole", divided)
-        except TrapMet:
-            divided.spend_freely()
-            whole = _undisturbed(seed, Path(directory) / "again", divided)
-        try:
-            own = divided.run()
-        except TrapMet:  # in this order of its pages, which its report says
-            divided.figures.traps += 1
-            return divided
-        require(whole == own, "the report of the crawl in partitions differs from that of the one that is one")
+        whole = report_of(_undisturbed(seed, Path(directory) / "whole", divided).run)
+        own = report_of(divided.run)
+        divided.figures.traps += own is None
+        same = None in (whole, own) or whole == own
+        require(same, "the report of the crawl in partitions differs from that of the one that is one")
         return divided
 
 
-def _undisturbed(seed: int, directory: Path, divided: PartitionedSimulation) -> bytes:
+def _undisturbed(seed: int, directory: Path, divided: PartitionedSimulation) -> Simulation:
     limits, budget = divided.limits[-1:], divided.budget
-    return Simulation(seed, directory, calm=True, world=divided.world, limits=limits, template_budget=budget).run()
+    return Simulation(seed, directory, calm=True, world=divided.world, limits=limits, template_budget=budget)
 
 
 def seeds_of(module: str, arguments: Sequence[str] | None) -> range:

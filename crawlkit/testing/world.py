@@ -64,7 +64,8 @@ class Fault:
 class World:
     """A web with a known answer. `broken` URLs never answer; `faults` come first, one a request.
 
-    With `has_texts` each page has a text of its own, so that what leads to it earns credit (`engine.budget`).
+    With `has_texts` each page has a text of its own, so that what leads to it earns credit (`engine.budget`), but for those
+    that are `alike`.
     """
 
     graph: Graph
@@ -75,6 +76,7 @@ class World:
     robots_hops: Mapping[str, tuple[str, int]]
     sitemaps: SitemapPlan
     has_texts: bool = False
+    alike: frozenset[str] = frozenset()
 
     # Answers ---------------------------------------------------------------------------------------------------------
 
@@ -113,6 +115,7 @@ class World:
             return Facts(node.status, location=node.location)
         links = self.graph.links(url)
         followed = frozenset(node.links)
+        text = "the same" if url in self.alike else url
         return Facts(
             200,
             content_type="text/html",
@@ -122,7 +125,7 @@ class World:
             links=links,
             nofollow=tuple(index for index, link in enumerate(links) if link not in followed),
             canonical=node.canonical,
-            sketch=tuple(crc32(f"{url} {number}".encode()) for number in range(16)) if self.has_texts else None,
+            sketch=tuple(crc32(f"{text} {number}".encode()) for number in range(16)) if self.has_texts else None,
         )
 
     # What is right ---------------------------------------------------------------------------------------------------
@@ -143,13 +146,16 @@ class World:
             return Kind.EXCLUDED, Reason.ROBOTS_DISALLOW
         return None
 
-    def expected(self, max_depth: int | None) -> dict[str, Record]:
-        """Return the record of every URL that a crawl from the seeds admits, without what depends on time or order."""
+    def expected(self, max_depth: int | None, within: Collection[str] | None = None) -> dict[str, Record]:
+        """Return the record of every URL that a crawl from the seeds admits, without what depends on time or order.
+
+        `within` are those that it did admit, where a template budget decided that.
+        """
         dead = {url: NOT_FOUND for url in self.graph.nodes if url in self.broken or self.refusal(url)}
         reached = replace(self.graph, nodes={**self.graph.nodes, **dead})
         notes: dict[str, Note] = {}
         while True:
-            answers = reached.answers(*self.seeds, max_depth=max_depth, sitemap=notes)
+            answers = reached.answers(*self.seeds, max_depth=max_depth, sitemap=notes, within=within)
             before, notes = notes, self._named(answers)
             if notes == before:
                 return {url: self._record(url, answer, notes) for url, answer in answers.items()}
@@ -222,24 +228,33 @@ def _hop_url(name: str, origin: Origin, hop: int) -> str:
 
 
 def make_world(seed: int) -> World:
-    """Return a world of 30 to 80 URLs on 1 to 4 hosts, one of them perhaps with two ports."""
+    """Return a world of 30 to 80 URLs on 1 to 4 hosts, one of them perhaps with two ports.
+
+    One in six has pages with texts, of which some or all are alike.
+    """
     rng = random.Random(f"world {seed}")
     graph = _make_graph(rng, seed, rng.choice((1, 1, 2, 3, 4)))
     origins = {base: _make_origin(rng, (*graph.bases, "http://elsewhere.test")) for base in graph.bases}
-    return _make_faults(rng, seed, graph, origins)
+    world, texts = _make_faults(rng, seed, graph, origins), random.Random(f"texts {seed}")
+    return _with_texts(world, texts, texts.choice((0.0, 0.3, 0.7, 1.0))) if texts.random() < 1 / 6 else world
+
+
+def _with_texts(world: World, rng: random.Random, share_alike: float) -> World:
+    return replace(world, has_texts=True, alike=frozenset(url for url in world.graph.nodes if rng.random() < share_alike))
 
 
 def make_divided_world(seed: int) -> World:
     """Return a world of several registrable domains, for partitions: a robots.txt redirects within its own domain only.
 
-    Half of them have pages with texts of their own.
+    Half of them have pages with texts; in half of these some or all of them are alike.
     """
     rng = random.Random(f"divided world {seed}")
     graph = _make_graph(rng, seed, rng.choice((2, 3, 4, 6)))
     if rng.random() < 0.5:  # two hosts of one domain
         graph = graph.at(graph.bases[0], "http://www.h1.test", *graph.bases[2:])
     origins = {base: _make_origin(rng, _of_one_domain(base, graph.bases)) for base in graph.bases}
-    return replace(_make_faults(rng, seed, graph, origins), has_texts=rng.random() < 0.5)
+    world, alike = _make_faults(rng, seed, graph, origins), random.Random(f"pages alike {seed}")
+    return _with_texts(world, alike, alike.choice((0.0, 0.0, 0.0, 0.3, 0.7, 1.0))) if rng.random() < 0.5 else world
 
 
 def _of_one_domain(base: str, bases: tuple[str, ...]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from crawlkit.state.letters import decode_letter
 from crawlkit.state.partitions import Table, member_directory, read_table, seal_partitioned, write_seeds, write_table
 from crawlkit.state.reading import open_crawl_for_reading
 from crawlkit.testing.clock import ManualClock
-from crawlkit.testing.simulation import dump
+from crawlkit.testing.outcome import dump
 from crawlkit.testing.watch import Flight, Watch
 from crawlkit.testing.world import RETRIES, Origin, RobotsPlan, World, make_world
 

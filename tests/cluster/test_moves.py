@@ -16,7 +16,7 @@ from crawlkit.engine.verify_partitions import verify_partitions
 from crawlkit.policy.partition import Owners
 from crawlkit.state.partitions import Table
 from crawlkit.testing.moving_simulation import killed_at, simulate
-from crawlkit.testing.simulation import dump
+from crawlkit.testing.outcome import dump
 from tests.cluster.partitioned import PartitionedCrawl, world_of_hosts
 from tests.cluster.rows import ACCOUNTS, everything, owned, sums
 

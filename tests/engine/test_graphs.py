@@ -17,8 +17,8 @@ from crawlkit.model import Kind
 from crawlkit.state.crawl import CrawlState
 from crawlkit.testing.graph import Features, Graph, make_graph
 from crawlkit.testing.log import read_log
+from crawlkit.testing.outcome import dump
 from crawlkit.testing.server import SiteServer
-from crawlkit.testing.simulation import dump
 from tests.processes import environment
 
 PAGES = 600

@@ -4,14 +4,18 @@ Each run takes seeds that follow from the session's (`CRAWLKIT_SEED` repeats the
 repeat it alone. Thousands of seeds: `python -m crawlkit.testing.simulation --seeds 10000`.
 """
 
+import itertools
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from crawlkit.config import Config
 from crawlkit.model import Kind, PageJob, RobotsJob
+from crawlkit.state.crawl import CrawlState
 from crawlkit.testing import simulation
+from crawlkit.testing.outcome import check_outcome, check_refusals, report_of
 from crawlkit.testing.simulation import Simulation, simulate
 from crawlkit.testing.watch import SimulationError, Watch
 from crawlkit.testing.world import World, make_world
@@ -43,12 +47,48 @@ def test_worlds_hold_what_they_are_made_for() -> None:
     assert {record.kind for record in records} == set(Kind)
     assert max(record.hops for record in records) >= 10
     assert any(world.expected(2).keys() < world.expected(None).keys() for world in worlds)
+    assert 5 < sum(world.has_texts for world in worlds) < 15
+    assert any(0 < len(world.alike) < len(world.graph.nodes) for world in worlds)
 
 
 def test_the_command_tells_how_many_seeds_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     simulation.main(["--seeds", "2", "--first", "5"])
 
     assert capsys.readouterr().out.startswith("2 seeds from 5 in ")
+
+
+def trapped(directory: Path) -> Simulation:
+    """A crawl whose report says that it met a trap."""
+    for number in itertools.count():
+        if make_world(number).has_texts:
+            crawl = Simulation(number, directory / str(number), calm=True)
+            if report_of(crawl.run) is None:
+                return crawl
+    raise AssertionError
+
+
+def test_where_a_budget_ran_out_what_is_wrong_in_any_order_is_seen(tmp_path: Path) -> None:
+    crawl = trapped(tmp_path)
+    with CrawlState.open(crawl.directory) as state:
+        found = {record.url: record for record in state.pages.walk()}
+        counters = state.counters
+        depth = crawl.config.max_depth
+        missing = crawl.expected.keys() - found.keys()
+        check_outcome(crawl.world, depth, found, counters)
+        check_refusals(state, found, missing, depth)
+        far = max(found.values(), key=lambda record: record.depth)
+        for wrong, complaint in (
+            (msgspec.structs.replace(far, depth=far.depth - 1), "nearer than it can be"),
+            (msgspec.structs.replace(far, title="another"), "should have ended as"),
+            (msgspec.structs.replace(far, url="http://h1.test/unlinked"), "nothing that has one leads to it"),
+        ):
+            with pytest.raises(SimulationError, match=complaint):
+                check_outcome(crawl.world, depth, {**found, wrong.url: wrong}, counters)
+        unheld = {url: msgspec.structs.replace(record, held=False) for url, record in found.items()}
+        with pytest.raises(SimulationError, match="was lost"):
+            check_refusals(state, unheld, missing, depth)
+        with pytest.raises(SimulationError, match="the reasons are others"):
+            check_outcome(crawl.world, depth, found, msgspec.structs.replace(counters, reasons=set()))
 
 
 # The watch has to see what is wrong -----------------------------------------------------------------------------------
