@@ -14,6 +14,7 @@ MOST_POINTS = 240
 MOST_FAILURES = 50
 MOST_MESSAGE = 300
 LEAST_FAILING = 400
+_COUNTED_AT_ONCE = 64
 _STEPS_AN_OCTAVE = 4
 """Latencies are counted in classes, each a fifth longer than the one before: a percentile is off by a tenth at the most."""
 
@@ -87,9 +88,20 @@ class Answers:
     def __init__(self) -> None:
         self._width_s = 1
         self._stretches: dict[int, Counter[int]] = {}
+        self._uncounted: list[tuple[float, float]] = []
 
     def add(self, at_s: float, elapsed_ms: float) -> None:
-        """Count one."""
+        """Count one, together with others: one by one, between other work, each takes some times as long."""
+        self._uncounted.append((at_s, elapsed_ms))
+        if len(self._uncounted) >= _COUNTED_AT_ONCE:
+            self._count_all()
+
+    def _count_all(self) -> None:
+        for at_s, elapsed_ms in self._uncounted:
+            self._count(at_s, elapsed_ms)
+        self._uncounted.clear()
+
+    def _count(self, at_s: float, elapsed_ms: float) -> None:
         number = int(at_s) // self._width_s
         stretch = self._stretches.get(number)
         if stretch is None:
@@ -108,6 +120,7 @@ class Answers:
 
     def timeline(self) -> Timeline:
         """Return what was counted."""
+        self._count_all()
         points = [
             Point(number * self._width_s, stretch.total(), _percentile(stretch, 0.5), _percentile(stretch, 0.95))
             for number, stretch in sorted(self._stretches.items())
