@@ -19,7 +19,6 @@ from crawlkit.errors import ExitStatus, StorageError, UsageError
 from crawlkit.model import Reason
 from crawlkit.policy.urls import parse_seed
 from crawlkit.state.directory import is_begun
-from crawlkit.state.partitions import is_partitioned
 from crawlkit.surfaces.control.server import serving
 from crawlkit.surfaces.help_sections import SectionedCommand
 from crawlkit.surfaces.log import Log, LogFormat, Verbosity
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Session = Callable[[Hooks, Progress], Coroutine[Any, Any, Outcome]]
+
+_PATH = click.Path(path_type=Path)  # one for all: each looks for a translation of what it is called
 
 
 def _talking_options(command: Decorated) -> Decorated:
@@ -61,10 +62,8 @@ def _talking_options(command: Decorated) -> Decorated:
 @click.command("run", cls=SectionedCommand)
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="FILE", help="Seeds, one a line, # comments, - for stdin.")
-@click.option("-d", "--dir", "directory", type=click.Path(path_type=Path), help="The crawl directory. [default: <host>.crawl]")
-@click.option(
-    "--since", type=click.Path(path_type=Path), metavar="DIR", help="Ask only for what has changed since the crawl in DIR."
-)
+@click.option("-d", "--dir", "directory", type=_PATH, help="The crawl directory. [default: <host>.crawl]")
+@click.option("--since", type=_PATH, metavar="DIR", help="Ask only for what has changed since the crawl in DIR.")
 @config_file_option
 @setting_options
 @partition_options
@@ -90,7 +89,7 @@ def run_command(
 
 
 @click.command("resume", cls=SectionedCommand)
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=_PATH)
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a setting. May be repeated.")
 @click.option(
     "--retry-failed",
@@ -103,6 +102,8 @@ def run_command(
 @_talking_options
 def resume_command(directory: Path, changes: tuple[str, ...], retry_failed: str | None, **params: Any) -> int:
     """Go on with the crawl in DIR, after a crash, a stop or a limit."""
+    from crawlkit.state.partitions import is_partitioned  # noqa: PLC0415  (a crawl that begins is not asked)
+
     changed = parse_set(changes)
     retry = frozenset[Reason]()
     if retry_failed is not None:
