@@ -170,6 +170,7 @@ def test_a_robots_txt_is_no_page_and_may_be_asked_again() -> None:
         watch.settled(watch.start(job, config, 1000.0 * number, -1e9), 1000.0 * number)
 
     watch.check_repeats()
+    assert watch.requests == {f"{origin}/robots.txt": 5}
 
 
 def test_a_broken_promise_names_its_seed_and_how_to_repeat_it(tmp_path: Path) -> None:
