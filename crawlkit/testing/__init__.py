@@ -8,6 +8,7 @@
     clock       a clock that moves when told to
     world       a seeded web as a function, with manners and faults, and what a crawl of it has to find
     watch       the web's side of a simulated crawl: answers, and checks manners and repeats
+    outcome     what came of a simulated crawl, against what its world says
     simulation  whole crawls without network or sleep, killed at random, against a world's answer
     failpoints  a command that dies, or whose disk fails, at a named boundary of the commit protocol
     forks       commands as children that are forked, in milliseconds, each with faults of its own
