@@ -32,13 +32,15 @@ MOST_FRESH_PAGES = 250
 """A long page is walked again after as many fresh ones as it has times so many links, up to a bound."""
 
 PAGES_A_ROUND = 250
+"""Held pages that are walked in a round at most."""
+
 VAIN_PAGES_A_ROUND = 2
-"""Held pages in a row that lead to nothing and so end a round, but where the host's queue has run dry."""
+"""Of these, how many that lead to nothing end the round, but where the host's queue has run dry."""
 
 KEPT_FOR_HELD = 64
 """Credit of each template that is left to links that wait, while there are any: more than a round's fresh pages earn. They are
 nearer to the seeds than those of pages that settle now, most of which are found nearer too once those are paid. Without this
-two of three pages of a site of 5,000 were told a shorter distance later, which is a walk along their links as well."""
+one page in three of a site of 5,000 was told a shorter distance later, which is a walk along its links as well."""
 
 PATIENCE = 256
 """Links in a row without credit that end a held page's turn, lest a listing of 100,000 be walked to its end each time."""
@@ -84,7 +86,7 @@ class Growth:
         self._templates = state.templates
         self._admission = admission
         self._budget = budget
-        self._rounds: dict[bytes, tuple[int, int]] = {}  # by the key of a host's account: held pages still to be walked
+        self._rounds: dict[bytes, tuple[int, int]] = {}  # by the key of a host's account: pages to walk, and in vain
         self._prices: dict[bytes, int] = {}  # by the same: fresh pages from one round to the next, if it is not the usual
         self._turn = (b"", 0)  # whose held pages are walked if there is nothing else to do, and how many more of them
         self._in_vain = 0  # pages walked since one led to anything, with nothing else to do
@@ -103,7 +105,8 @@ class Growth:
         facts = None if fetched is None or not isinstance(fetched.answer, Facts) else fetched.answer
         fresh = self._budget.earn(record, None if facts is None else facts.sketch)
         account = self._budget.account(host.record.name)
-        self._follow_after_held(record, account)
+        self._leave_credit(account)
+        self._follow(record, 0, 0)
         if account.held:
             account.drawn += fresh
             if not host.record.queued:
@@ -118,11 +121,12 @@ class Growth:
 
     def follow(self, record: Record) -> None:
         """Meet what a settled record leads to; hold it if some of that cannot be paid."""
-        self._follow_after_held(record, self._budget.host(record.url))
-
-    def _follow_after_held(self, record: Record, host: Account) -> None:
-        self._budget.keep_back(KEPT_FOR_HELD if host.held else 0)
+        self._leave_credit(self._budget.host(record.url))
         self._follow(record, 0, 0)
+
+    def _leave_credit(self, host: Account) -> None:
+        """Leave some to what waits of a host, before what others lead to is met."""
+        self._budget.keep_back(KEPT_FOR_HELD if host.held else 0)
 
     def _follow(self, record: Record, position: int, patience: int) -> bool:
         """Meet what a record leads to from the `position`-th edge on; hold it if some of that cannot be paid.
@@ -198,7 +202,7 @@ class Growth:
     def receive(self, letter: Letter) -> None:
         """Meet a URL that another partition was led to; hold the letter if it cannot be paid."""
         self._others_busy = self._is_member
-        self._budget.keep_back(KEPT_FOR_HELD if self._budget.host(letter.url).held else 0)
+        self._leave_credit(self._budget.host(letter.url))
         self._meet_letter(letter)
 
     def _meet_letter(self, letter: Letter) -> bool:
